@@ -10,6 +10,7 @@ mod failure;
 mod hostile;
 mod live;
 mod process;
+mod receiver;
 mod standby;
 mod telemetry;
 mod tool_record;

@@ -64,8 +64,13 @@ async fn write(store: &dyn Breadcrumbs, record: &NewBreadcrumb, key: &str) -> Uu
     }
 }
 
+/// The records that say that a call ran.
+pub fn ran() -> Selector {
+    Selector { all_tags: vec!["ran".into()], ..Selector::default() }
+}
+
 /// All records that the selector matches.
-async fn all(store: &dyn Breadcrumbs, selector: Selector) -> Vec<BreadcrumbListItem> {
+pub async fn all(store: &dyn Breadcrumbs, selector: Selector) -> Vec<BreadcrumbListItem> {
     let mut found = Vec::new();
     loop {
         let offset = u32::try_from(found.len()).unwrap();
@@ -96,7 +101,7 @@ impl Flood {
             responses.entry(response.request_id.clone()).or_default().push((item.id, response));
         }
         let mut runs: HashMap<String, usize> = HashMap::new();
-        for item in all(store, Selector { all_tags: vec!["ran".into()], ..Selector::default() }).await {
+        for item in all(store, ran()).await {
             *runs.entry(format!("flood-{}", item.context.unwrap()["n"])).or_default() += 1;
         }
         let mut answers = Vec::new();

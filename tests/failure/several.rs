@@ -1,12 +1,16 @@
+use std::collections::BTreeSet;
 use std::fs;
 use std::sync::Arc;
 
 use rcrt_client::{Client, Credentials};
 use rcrt_test_database::TestDatabase;
+use serde_json::{Value, json};
+use uuid::Uuid;
 
 use super::flood::{self, REQUESTS};
 use crate::balancer::Balancer;
 use crate::process::{Installation, Rcrt};
+use crate::receiver::Receiver;
 use crate::watcher::Watcher;
 
 /// Servers with the same keys on one database, and runners that know only the balancer's address.
@@ -14,6 +18,7 @@ struct Several {
     servers: Vec<Installation>,
     database: TestDatabase,
     balancer: Balancer,
+    receiver: Receiver,
 }
 
 impl Several {
@@ -21,7 +26,8 @@ impl Several {
     async fn new(count: usize) -> (Self, Rcrt) {
         let servers: Vec<_> = (0..count).map(|_| Installation::new()).collect();
         let balancer = Balancer::over(servers.iter().map(|server| server.listen).collect()).await;
-        let several = Self { servers, database: TestDatabase::new().await, balancer };
+        let (database, receiver) = (TestDatabase::new().await, Receiver::start().await);
+        let several = Self { servers, database, balancer, receiver };
         let first = several.server(0).await;
         for server in &several.servers[1..] {
             let (from, to) = (several.servers[0].data.path().join("keys"), server.data.path().join("keys"));
@@ -38,7 +44,9 @@ impl Several {
         let server = &self.servers[which];
         let listen = server.listen.to_string();
         let url = &self.database.admin_url;
-        let started = server.start(&["server", "--listen", &listen, "--database-url", url, "--drain-seconds", "2"]);
+        let allowed = self.receiver.address.to_string();
+        let more = ["--drain-seconds", "2", "--allow-private-host", &allowed];
+        let started = server.start(&[&["server", "--listen", &listen, "--database-url", url][..], &more].concat());
         server.client().await;
         started
     }
@@ -53,6 +61,20 @@ impl Several {
         Arc::new(Client::new(self.balancer.url.clone(), Credentials::Token(token)))
     }
 
+    /// Posts the events of the records of runs.
+    async fn hook(&self) {
+        let token = fs::read_to_string(self.servers[0].data.path().join("token")).unwrap();
+        let http = reqwest::Client::builder().no_proxy().build().unwrap();
+        let at = |path: &str| self.balancer.url.join(path).unwrap();
+        let agents = http.get(at("/agents")).bearer_auth(token.trim()).send().await.unwrap();
+        let agents: Value = agents.error_for_status().unwrap().json().await.unwrap();
+        let first = agents.as_array().unwrap().iter().find(|agent| agent["name"] == "first").unwrap();
+        let path = format!("/agents/{}/webhooks", first["id"].as_str().unwrap());
+        let hook = json!({"url": format!("http://{}/", self.receiver.address), "selector": flood::ran()});
+        let made = http.post(at(&path)).bearer_auth(token.trim()).json(&hook).send().await.unwrap();
+        made.error_for_status().unwrap();
+    }
+
     fn log(&self) -> String {
         self.servers.iter().map(Installation::log).collect()
     }
@@ -65,6 +87,7 @@ async fn servers_and_runners_killed_and_upgraded_in_the_middle_of_500_requests()
     let (several, first) = Several::new(3).await;
     let mut servers = vec![first, several.server(1).await, several.server(2).await];
     let store = several.client();
+    several.hook().await;
     let mut watcher = Watcher::start(store.clone()).await;
     let mut runners: Vec<_> = (0..4).map(|_| several.runner()).collect();
 
@@ -91,4 +114,8 @@ async fn servers_and_runners_killed_and_upgraded_in_the_middle_of_500_requests()
     watcher.answered(REQUESTS).await;
 
     flood.check(&*store, &watcher.stop()).await;
+    let ran: BTreeSet<Uuid> = flood::all(&*store, flood::ran()).await.into_iter().map(|item| item.id).collect();
+    // Attempts can be repeated, deliveries not.
+    let delivered = several.receiver.deliveries(ran.len()).await;
+    assert_eq!((delivered.len(), BTreeSet::from_iter(delivered)), (ran.len(), ran));
 }
