@@ -3,9 +3,7 @@ use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use rcrt_breadcrumb::{
-    Breadcrumbs, Event, Identity, NewBreadcrumb, Profile, Records, Role, Sensitivity, Tenancy, Visibility,
-};
+use rcrt_breadcrumb::{Breadcrumbs, Event, Identity, NewBreadcrumb, Profile, Role, Sensitivity, Tenancy, Visibility};
 use rcrt_nats::NatsCopy;
 use rcrt_store::{SecretsKey, Store, StoreOptions};
 use rcrt_test_database::TestDatabase;
