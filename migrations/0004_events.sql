@@ -56,12 +56,91 @@ CREATE TABLE events (
     -- Bytes of the context, so that a reader can bound what it takes at once.
     size_bytes bigint NOT NULL,
     PRIMARY KEY (owner_id, number)
-);
+) PARTITION BY RANGE (number);
 CREATE INDEX events_age ON events USING brin (at);
 ALTER TABLE events ENABLE ROW LEVEL SECURITY;
 CREATE POLICY tenant ON events
     USING (owner_id = NULLIF(current_setting('rcrt.tenant', true), '')::uuid);
 GRANT SELECT, INSERT, DELETE ON events TO rcrt_app;
+
+-- Partitions are ranges of numbers, about a day each, made ahead
+-- (docs/decisions/0028-events-in-partitions.md). The role reaches their rows only through `events`.
+-- What no range covers, such as the numbers after a restore, is in the default partition.
+CREATE TABLE events_rest PARTITION OF events DEFAULT;
+ALTER TABLE events_rest ENABLE ROW LEVEL SECURITY;
+
+-- The ranges, and how far the numbers were when each was made. Of no tenant, so only the functions
+-- below use it.
+CREATE TABLE event_ranges (
+    first_number bigint PRIMARY KEY,
+    next_number bigint NOT NULL CHECK (next_number > first_number),
+    made_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    made_at_number bigint NOT NULL
+);
+ALTER TABLE event_ranges ENABLE ROW LEVEL SECURITY;
+
+-- Makes partitions until two that are empty are ahead. Returns how many it made. Without the locks
+-- within a second it fails, and is tried again a minute later.
+CREATE FUNCTION extend_event_ranges() RETURNS integer
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp SET lock_timeout = '1s'
+AS $$
+DECLARE
+    present bigint := event_number(0);
+    -- A million transactions.
+    width bigint := 1::bigint << 32;
+    start bigint;
+    earlier event_ranges;
+    made integer := 0;
+BEGIN
+    PERFORM pg_advisory_xact_lock(hashtextextended('rcrt.event_ranges', 0));
+    -- What a day used, as far as it is known.
+    SELECT * INTO earlier FROM event_ranges r WHERE r.made_at < clock_timestamp() - interval '1 hour'
+        AND r.made_at_number < present ORDER BY r.made_at > clock_timestamp() - interval '1 day', r.made_at DESC LIMIT 1;
+    IF FOUND THEN
+        width := greatest(width, ((present - earlier.made_at_number)
+            * (86400 / extract(epoch FROM clock_timestamp() - earlier.made_at)))::bigint);
+    END IF;
+    -- Whole transactions.
+    width := (width >> 12) << 12;
+    WHILE (SELECT count(*) FROM event_ranges r WHERE r.first_number > present) < 2 LOOP
+        SELECT coalesce(max(r.next_number), 0) INTO start FROM event_ranges r;
+        -- After a jump of the numbers: above those that are being written to the default partition.
+        IF start <= present AND start > 0 THEN
+            start := present + (10000::bigint << 12);
+        END IF;
+        EXECUTE format('CREATE TABLE public.%I PARTITION OF public.events FOR VALUES FROM (%s) TO (%s)',
+            'events_' || start, start, start + width);
+        EXECUTE format('ALTER TABLE public.%I ENABLE ROW LEVEL SECURITY', 'events_' || start);
+        INSERT INTO event_ranges (first_number, next_number, made_at_number) VALUES (start, start + width, present);
+        made := made + 1;
+    END LOOP;
+    RETURN made;
+END
+$$;
+
+-- The ranges that no transaction writes any more and that have only events from before this time.
+CREATE FUNCTION old_event_ranges(before timestamptz) RETURNS TABLE (first_number bigint, next_number bigint)
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp
+AS $$
+DECLARE
+    is_old boolean;
+BEGIN
+    FOR first_number, next_number IN
+        SELECT r.first_number, r.next_number FROM event_ranges r WHERE r.next_number <= event_horizon()
+        ORDER BY r.first_number
+    LOOP
+        EXECUTE format('SELECT NOT EXISTS (SELECT FROM public.%I WHERE at >= $1)', 'events_' || first_number)
+            INTO is_old USING before;
+        EXIT WHEN NOT is_old;
+        RETURN NEXT;
+    END LOOP;
+END
+$$;
+
+-- From which number on events are deleted one by one: those below are dropped with their range.
+CREATE FUNCTION first_open_event() RETURNS bigint
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp
+AS $$ SELECT coalesce(min(r.first_number), 0) FROM event_ranges r WHERE r.next_number > event_horizon() $$;
 
 -- Changes of records that another tenant may follow, written with the change. Numbers have one
 -- order over all tenants.
@@ -95,6 +174,45 @@ ALTER TABLE pruned_events ENABLE ROW LEVEL SECURITY;
 CREATE POLICY tenant ON pruned_events
     USING (owner_id = NULLIF(current_setting('rcrt.tenant', true), '')::uuid);
 GRANT SELECT, INSERT, UPDATE, DELETE ON pruned_events TO rcrt_app;
+
+-- The tenants with deletions in a range, whose work must be done before the range is dropped.
+CREATE FUNCTION tenants_with_deletions(first_number bigint, next_number bigint) RETURNS SETOF uuid
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp
+AS $$
+    SELECT DISTINCT e.owner_id FROM events e
+    WHERE e.number >= $1 AND e.number < $2 AND e.kind = 'breadcrumb.deleted'
+$$;
+
+-- Drops a range, if all of it is older than the retention that was recorded. Subscribers before it
+-- learn that they missed events. Returns whether it was dropped.
+CREATE FUNCTION drop_event_range(first bigint) RETURNS boolean
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp SET lock_timeout = '1s'
+AS $$
+DECLARE
+    kept bigint := (SELECT r.events FROM recorded_retention() r);
+BEGIN
+    PERFORM pg_advisory_xact_lock(hashtextextended('rcrt.event_ranges', 0));
+    IF kept IS NULL OR NOT EXISTS (
+        SELECT FROM old_event_ranges(clock_timestamp() - kept * interval '1 second') o
+        WHERE o.first_number = first) THEN
+        RETURN false;
+    END IF;
+    EXECUTE format(
+        'INSERT INTO pruned_events AS f (owner_id, number)
+         SELECT e.owner_id, max(e.number) FROM public.%I e JOIN tenants t ON t.id = e.owner_id GROUP BY e.owner_id
+         ON CONFLICT (owner_id) DO UPDATE SET number = greatest(f.number, EXCLUDED.number)', 'events_' || first);
+    EXECUTE format('DROP TABLE public.%I', 'events_' || first);
+    DELETE FROM event_ranges r WHERE r.first_number = first;
+    RETURN true;
+END
+$$;
+
+REVOKE ALL ON FUNCTION extend_event_ranges(), old_event_ranges(timestamptz), first_open_event(),
+    tenants_with_deletions(bigint, bigint), drop_event_range(bigint) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION extend_event_ranges(), old_event_ranges(timestamptz), first_open_event(),
+    tenants_with_deletions(bigint, bigint), drop_event_range(bigint) TO rcrt_app;
+
+SELECT extend_event_ranges();
 
 -- Up to which number the tenant's events may have been pruned. Sets the tenant until the end of
 -- the transaction.

@@ -45,7 +45,9 @@ $$;
 CREATE FUNCTION tenants_with_old_events(before timestamptz) RETURNS SETOF uuid
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp
 AS $$
-    SELECT DISTINCT owner_id FROM events WHERE at < before
+    SELECT DISTINCT owner_id FROM events WHERE at < before AND number >= first_open_event()
+    UNION SELECT owner_id FROM events_rest WHERE at < before
+    UNION SELECT owner_id FROM shared_events WHERE at < before
 $$;
 
 CREATE FUNCTION tenants_with_old_idempotency_keys(before timestamptz) RETURNS SETOF uuid
@@ -98,7 +100,8 @@ AS $$
         UNION ALL SELECT 'call statistics', 8, (SELECT count(*) FROM call_stats),
             pg_total_relation_size('call_stats') + pg_total_relation_size('call_outcomes'), true
         UNION ALL SELECT 'events', 9, (SELECT count(*) FROM events),
-            pg_total_relation_size('events') + pg_total_relation_size('shared_events'), true
+            (SELECT sum(pg_total_relation_size(p.relid))::bigint FROM pg_partition_tree('events') p)
+                + pg_total_relation_size('shared_events'), true
         UNION ALL SELECT 'idempotency keys', 10, (SELECT count(*) FROM idempotency_keys),
             pg_total_relation_size('idempotency_keys'), true
         UNION ALL SELECT 'audit log', 11, (SELECT count(*) FROM audit), pg_total_relation_size('audit'), true

@@ -14,7 +14,7 @@ use crate::database::Database;
 use crate::database::batches::{repeat, tenants, tenants_before};
 use crate::database::failure::Result;
 use crate::database::transaction::TenantTransaction;
-use crate::records::{expiry, prune, purge};
+use crate::records::{event_ranges, expiry, prune, purge};
 use crate::rights::tokens;
 use crate::store::Inner;
 use crate::{Retention, Store, retention};
@@ -186,6 +186,7 @@ async fn prune(store: &Inner) -> Result<usize> {
     let mut count = 0;
     let Retention { calls, versions, events, egress } = store.retention;
     let before = Utc::now() - events;
+    count += event_ranges::renew(database, before).await?;
     for tenant in tenants_before(database, "SELECT tenants_with_old_events($1)", before).await? {
         count += repeat(database, tenant, Duration::MAX, |tx| prune::events(tx, before)).await?;
     }

@@ -2,6 +2,7 @@
 //! Many new records are written [together](crate::writing).
 
 pub(crate) mod context_reads;
+pub(crate) mod event_ranges;
 pub(crate) mod expiry;
 pub(crate) mod history;
 pub(crate) mod idempotency;

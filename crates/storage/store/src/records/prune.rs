@@ -15,13 +15,16 @@ const BATCH: i64 = 500;
 /// Records that one transaction deletes.
 const CALLS: i64 = 100;
 
-/// Deletes events from before this time, the oldest first. With the event of a deletion, it also
-/// deletes the record's versions and its call. Returns how many: at most a batch.
+/// Deletes events from before this time, the oldest first, unless they go with their range. With
+/// the event of a deletion, it also deletes the record's versions and its call. Returns how many:
+/// at most a batch.
 pub(crate) async fn events(mut tx: TenantTransaction, before: DateTime<Utc>) -> Result<usize> {
     let forgotten: Vec<(Uuid, bool)> = sqlx::query_as(
         "WITH forgotten AS (
             DELETE FROM events WHERE owner_id = current_tenant() AND number IN (
-                SELECT number FROM events WHERE at < $1 ORDER BY number LIMIT $2)
+                SELECT number FROM events
+                WHERE at < $1 AND (number >= first_open_event() OR tableoid = 'events_rest'::regclass)
+                ORDER BY number LIMIT $2)
             RETURNING owner_id, number, breadcrumb_id, kind),
          shared AS (
             INSERT INTO pruned_events AS f (owner_id, number)
@@ -38,12 +41,39 @@ pub(crate) async fn events(mut tx: TenantTransaction, before: DateTime<Utc>) -> 
         .execute(tx.connection())
         .await?;
     let deleted: Vec<Uuid> = forgotten.iter().filter(|(_, is_last)| *is_last).map(|(id, _)| *id).collect();
+    delete_remains(&mut tx, &deleted).await?;
+    tx.commit().await?;
+    Ok(forgotten.len())
+}
+
+/// Does for the deletions in a range of numbers what [`events`] does for each, before the range is
+/// dropped. Takes a batch of them after this number, and returns the last one; `None` if there are
+/// no more.
+pub(crate) async fn deletions(mut tx: TenantTransaction, after: i64, next_number: i64) -> Result<Option<i64>> {
+    let found: Vec<(i64, Uuid)> = sqlx::query_as(
+        "SELECT number, breadcrumb_id FROM events
+         WHERE owner_id = current_tenant() AND number > $1 AND number < $2 AND kind = 'breadcrumb.deleted'
+         ORDER BY number LIMIT $3",
+    )
+    .bind(after)
+    .bind(next_number)
+    .bind(BATCH)
+    .fetch_all(tx.connection())
+    .await?;
+    let deleted: Vec<Uuid> = found.iter().map(|(_, id)| *id).collect();
+    delete_remains(&mut tx, &deleted).await?;
+    tx.commit().await?;
+    Ok(found.last().map(|(number, _)| *number))
+}
+
+/// Deletes the versions and grants of deleted records, and their calls.
+async fn delete_remains(tx: &mut TenantTransaction, deleted: &[Uuid]) -> Result<()> {
     // A record that was imported again keeps its versions and grants.
     let deleted: Vec<Uuid> = sqlx::query_scalar(
         "SELECT d.id FROM unnest($1::uuid[]) AS d (id)
          WHERE NOT EXISTS (SELECT FROM breadcrumbs b WHERE b.owner_id = current_tenant() AND b.id = d.id)",
     )
-    .bind(&deleted)
+    .bind(deleted)
     .fetch_all(tx.connection())
     .await?;
     if !deleted.is_empty() {
@@ -65,8 +95,7 @@ pub(crate) async fn events(mut tx: TenantTransaction, before: DateTime<Utc>) -> 
         .execute(tx.connection())
         .await?;
     }
-    tx.commit().await?;
-    Ok(forgotten.len())
+    Ok(())
 }
 
 /// Deletes responses and logs from before this time, and requests whose calls finished before it.

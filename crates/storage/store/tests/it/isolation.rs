@@ -13,12 +13,12 @@ use uuid::Uuid;
 use crate::harness::StoreHarness;
 
 /// Tables that belong to no tenant. The role has no rights on them, except to read the models.
-const SHARED: [&str; 6] =
-    ["_sqlx_migrations", "embedding_models", "follower_leases", "restores", "retention", "tenants"];
+const SHARED: [&str; 7] =
+    ["_sqlx_migrations", "embedding_models", "event_ranges", "follower_leases", "restores", "retention", "tenants"];
 
-/// All tables with rows of tenants.
+/// All tables with rows of tenants, each without its partitions.
 async fn tables(admin: &mut PgConnection) -> Vec<String> {
-    let sql = "SELECT relname::text FROM pg_class c WHERE relkind IN ('r', 'p')
+    let sql = "SELECT relname::text FROM pg_class c WHERE relkind IN ('r', 'p') AND NOT relispartition
         AND relnamespace = 'public'::regnamespace AND relname <> ALL ($1) ORDER BY relname";
     sqlx::query_scalar(sql).bind(SHARED.map(str::to_owned).to_vec()).fetch_all(admin).await.unwrap()
 }
@@ -181,7 +181,7 @@ async fn the_role_has_no_unneeded_rights() {
 async fn every_table_is_under_row_level_security() {
     let harness = StoreHarness::start().await;
     let open: Vec<String> = sqlx::query_scalar(
-        "SELECT relname::text FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace
+        "SELECT relname::text FROM pg_class WHERE relkind IN ('r', 'p') AND relnamespace = 'public'::regnamespace
          AND NOT relrowsecurity ORDER BY relname",
     )
     .fetch_all(&mut harness.admin().await)

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use futures::StreamExt;
 use rcrt_breadcrumb::{
-    BreadcrumbChanges, CallQuery, CallState, EventKind, NewBreadcrumb, Release, Role, StoreError, ToolResponse,
-    Visibility, schema_names,
+    BreadcrumbChanges, CallQuery, CallState, EventKind, EventNumber, NewBreadcrumb, Release, Role, StoreError,
+    SubscribeOptions, SubscriptionItem, Tenancy, ToolResponse, Visibility, schema_names,
 };
 use rcrt_conformance::Harness;
 use rcrt_conformance::harness::{answer_to, claim_of, next, note, request};
@@ -204,6 +205,57 @@ async fn of_a_deleted_call_no_context_stays() {
     assert_eq!(found.iter().map(|call| call.call.request).collect::<Vec<_>>(), [id]);
     let details = agent.call_details(id).await.unwrap();
     assert_eq!((details.summary.call.state, details.request_record), (CallState::Finished, None));
+    harness.close().await;
+}
+
+/// A day with very many events, after which the numbers are in the next range.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_range_with_only_old_events_is_dropped() {
+    let harness = StoreHarness::without_sweeps().await;
+    let agent = harness.alone().await;
+    let kept = agent.create(note("Kept"), None).await.unwrap().id;
+    let gone = agent.create(note("Gone"), None).await.unwrap().id;
+    agent.delete(gone, None).await.unwrap();
+    let mut admin = harness.admin().await;
+    let (first, next_number): (i64, i64) =
+        sqlx::query_as("SELECT first_number, next_number FROM event_ranges ORDER BY first_number LIMIT 1")
+            .fetch_one(&mut admin)
+            .await
+            .unwrap();
+    let range = format!("public.events_{first}");
+    harness
+        .database
+        .execute(&format!(
+            "CREATE OR REPLACE FUNCTION event_base() RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE
+                RETURN {}::bigint;
+             UPDATE events SET at = at - interval '8 days'",
+            next_number >> 12
+        ))
+        .await;
+    // Its connections know the new base.
+    let store = crate::harness::open_with(&harness.database, |options| StoreOptions { sweeps: false, ..options }).await;
+    let later = store.acting_as(agent.identity.clone());
+    let young = later.create(note("Young"), None).await.unwrap().id;
+    let is_there = async |admin: &mut PgConnection| {
+        let found: Option<String> =
+            sqlx::query_scalar("SELECT to_regclass($1)::text").bind(&range).fetch_one(admin).await.unwrap();
+        found.is_some()
+    };
+
+    store.prune().await.unwrap();
+    assert!(is_there(&mut admin).await, "nobody recorded how long events are kept");
+    let versions = "SELECT count(*) FROM breadcrumb_versions WHERE breadcrumb_id = $1";
+    let left: i64 = sqlx::query_scalar(versions).bind(gone).fetch_one(&mut admin).await.unwrap();
+    assert_eq!(left, 0, "what a deletion leaves goes before the range");
+    harness.database.execute("SELECT record_retention(NULL, NULL, 604800, 604800)").await;
+    store.prune().await.unwrap();
+    assert!(!is_there(&mut admin).await);
+    let mut stream = later.subscribe(SubscribeOptions::all(Some(EventNumber(0)))).await.unwrap();
+    let Some(Ok(SubscriptionItem::Missed { first })) = stream.next().await else { panic!("no Missed item") };
+    assert!(matches!(stream.next().await, Some(Ok(SubscriptionItem::Event(event)))
+        if event.breadcrumb_id == young && event.number >= first));
+    assert_eq!(later.get(kept).await.unwrap().title, "Kept");
+    store.close().await;
     harness.close().await;
 }
 

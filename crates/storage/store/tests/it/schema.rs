@@ -7,8 +7,16 @@ use uuid::Uuid;
 
 /// Tables of no tenant, and `agents`: an agent's id is unique over all tenants, since another
 /// tenant's grant names it.
-const GLOBAL: &[&str] =
-    &["_sqlx_migrations", "agents", "embedding_models", "follower_leases", "restores", "retention", "tenants"];
+const GLOBAL: &[&str] = &[
+    "_sqlx_migrations",
+    "agents",
+    "embedding_models",
+    "event_ranges",
+    "follower_leases",
+    "restores",
+    "retention",
+    "tenants",
+];
 
 /// Partitioning by tenant and a distributed Postgres need the tenant in each key.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
