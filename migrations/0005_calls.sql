@@ -240,7 +240,8 @@ GRANT EXECUTE ON FUNCTION tenants_with_call_outcomes(), tenants_with_call_stats(
 -- Planned for every claim: a plan from when there were few records could read every record of the
 -- tenant for each waiting call.
 CREATE FUNCTION claim_calls(
-    tenant uuid, except_tools text[], awaited_only text[], most bigint, runner uuid, lease_ms double precision
+    tenant uuid, except_tools text[], awaited_only text[], only_tools text[], most bigint, runner uuid,
+    lease_ms double precision
 )
 RETURNS TABLE (
     fence bigint, next_attempt integer, queued_at timestamptz, ready_at timestamptz, profiles text[],
@@ -265,6 +266,8 @@ BEGIN
         WHERE c.owner_id = tenant AND c.runner_id IS NULL AND c.response IS NULL AND (c.run_after IS NULL OR c.run_after <= now())
             AND (c.deadline_at IS NULL OR c.deadline_at > clock_timestamp()) AND c.tool <> ALL (except_tools)
             AND (c.awaited OR c.tool <> ALL (awaited_only))
+            -- Known when the statement is planned, so that an empty list costs nothing.
+            AND (cardinality(only_tools) = 0 OR c.tool = ANY (only_tools))
         ORDER BY c.awaited DESC, c.queued_at, c.request
         LIMIT most
         FOR UPDATE OF c SKIP LOCKED),

@@ -58,6 +58,9 @@ pub struct ClaimRequest {
     /// Tools of which this runner takes only awaited calls now.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub awaited_only: Vec<String>,
+    /// The only tools whose calls this runner takes. Empty: all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub only_tools: Vec<String>,
 }
 
 /// The right to run one call until the lease ends. A store refuses writes with an old fence.
@@ -180,7 +183,7 @@ impl Lease {
 impl ClaimRequest {
     /// A claim of calls of all tools.
     pub fn new(runner_id: Uuid, limit: u32, lease_ms: u64) -> Self {
-        Self { runner_id, limit, lease_ms, except_tools: Vec::new(), awaited_only: Vec::new() }
+        Self { runner_id, limit, lease_ms, except_tools: Vec::new(), awaited_only: Vec::new(), only_tools: Vec::new() }
     }
 
     /// Whether queued calls of some tools are left out.
@@ -192,6 +195,11 @@ impl ClaimRequest {
         Duration::from_millis(self.lease_ms)
     }
 
+    /// The lists of tools, with the names of their fields.
+    pub fn lists(&self) -> [(&'static str, &[String]); 3] {
+        [("except_tools", &self.except_tools), ("awaited_only", &self.awaited_only), ("only_tools", &self.only_tools)]
+    }
+
     pub fn check(&self) -> Result<(), crate::Violations> {
         let mut found = crate::Violations::default();
         if !(1..=100).contains(&self.limit) {
@@ -200,7 +208,7 @@ impl ClaimRequest {
         if !(1_000..=600_000).contains(&self.lease_ms) {
             found.add("lease_ms", "must be from 1000 to 600000");
         }
-        for (field, tools) in [("except_tools", &self.except_tools), ("awaited_only", &self.awaited_only)] {
+        for (field, tools) in self.lists() {
             if tools.len() > 1000 {
                 found.add(field, "must have at most 1000 entries");
             }

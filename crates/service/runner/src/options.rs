@@ -76,6 +76,10 @@ pub struct RunnerOptions {
     /// The share of the meaning in the score of a tool that is searched for, from 0 to 1; the rest
     /// is that of its words. Default: [`rcrt_tool_search::MEANING_WEIGHT`].
     pub meaning_weight: f64,
+    /// The only tools whose calls this runner takes. Such a runner leaves everything about all tools
+    /// to the others: the catalog, errors of definitions, triggers and bootstraps. It also takes no
+    /// calls by local dispatch. Default: empty, for all tools.
+    pub only_tools: Vec<String>,
     /// Tells whether the runner can claim calls. Keep a copy, to serve it to a probe.
     pub claim_health: Arc<ClaimHealth>,
     /// Compatibility with clients and tools of the original RCRT: a catalog record in its format,
@@ -125,6 +129,7 @@ impl Default for RunnerOptions {
             allowed_private: Vec::new(),
             large_results: rcrt_large_results::Settings::default(),
             meaning_weight: rcrt_tool_search::MEANING_WEIGHT,
+            only_tools: Vec::new(),
             claim_health: Arc::default(),
             rcrt_compat: false,
         }
@@ -147,6 +152,11 @@ impl RunnerOptions {
     /// The default `max_calls_per_tool` for this `max_calls`.
     pub fn share_of_one_tool(max_calls: usize) -> usize {
         (max_calls * 3 / 4).max(1)
+    }
+
+    /// Whether it is a runner for all tools.
+    pub(crate) fn takes_all_tools(&self) -> bool {
+        self.only_tools.is_empty()
     }
 
     pub(crate) fn lease_ms(&self) -> u64 {

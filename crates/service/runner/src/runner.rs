@@ -212,7 +212,7 @@ impl Parts {
             slots,
             reporter,
             call_runner,
-            local: runner.local.clone(),
+            local: runner.local.clone().filter(|_| runner.options.takes_all_tools()),
         }
     }
 
@@ -291,6 +291,9 @@ impl Parts {
             triggers,
         };
         tasks.spawn(follower.run(latest, end.clone()));
+        if !self.options.takes_all_tools() {
+            return;
+        }
         let subscriptions =
             Subscriptions { store: self.store.clone(), registry: self.registry.clone(), loading: self.loading.clone() };
         tasks.spawn(subscriptions.run(events, stop.clone()));
@@ -321,8 +324,10 @@ impl Parts {
         let (loading, every, reconcile) = (self.loading.clone(), self.options.reconcile, stop.clone());
         tasks.spawn(async move { loading.keep_reconciled(every, reconcile).await });
         // These write something about all tools, so they start when all are known.
-        let (loading, errors, write) = (self.loading.clone(), self.errors.clone(), stop.clone());
-        once(tasks, stop, async move { loading.listed().await }, async move { errors.run(write).await });
+        if self.options.takes_all_tools() {
+            let (loading, errors, write) = (self.loading.clone(), self.errors.clone(), stop.clone());
+            once(tasks, stop, async move { loading.listed().await }, async move { errors.run(write).await });
+        }
         let (loading, peers, announce) = (self.loading.clone(), self.peers.clone(), stop.clone());
         once(tasks, stop, async move { loading.mostly_validated().await }, async move { peers.run(announce).await });
     }

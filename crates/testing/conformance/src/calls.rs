@@ -92,6 +92,8 @@ pub async fn the_oldest_are_claimed_first_except_for_busy_tools(harness: &impl H
     assert_eq!(claimed(&except).await, [ids[1], ids[3]]);
     let new_ones = ClaimRequest { awaited_only: vec!["slow".into()], ..claim_of(10) };
     assert_eq!(claimed(&new_ones).await, Vec::<Uuid>::new(), "no call waits for it");
+    let others = ClaimRequest { only_tools: vec!["fast".into()], ..claim_of(10) };
+    assert_eq!(claimed(&others).await, Vec::<Uuid>::new(), "only slow ones wait");
     assert_eq!(claimed(&claim_of(10)).await, [ids[2]]);
     let bad = ClaimRequest { limit: 0, lease_ms: 1, ..claim_of(1) };
     assert_eq!(fields(agent.claim(&bad).await), ["limit", "lease_ms"]);

@@ -1,19 +1,20 @@
 //! `bash`: one command in the working folder.
 
-use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use rcrt_breadcrumb::{ErrorCode, ToolFailure};
+use rcrt_breadcrumb::ToolFailure;
 use rcrt_executors::{NativeTool, ToolCall};
-use rcrt_jail::command::FilesystemView;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use crate::program_runner::ProgramRunner;
+use crate::isolation::{Isolation, Program, Source};
 use crate::{arguments, exit_status, output_truncation};
 
 pub const NAME: &str = "bash";
+/// The options before the command.
+pub const OPTIONS: [&str; 4] = ["--noprofile", "--norc", "-c", "--"];
 const TIME: Duration = Duration::from_secs(30);
 
 #[derive(Deserialize)]
@@ -24,16 +25,12 @@ struct Input {
 }
 
 pub struct Bash {
-    program_runner: ProgramRunner,
-    /// Its path in the jail, or why it is missing.
-    program: Result<PathBuf, String>,
+    isolation: Arc<dyn Isolation>,
 }
 
 impl Bash {
-    pub fn new(program_runner: ProgramRunner) -> Self {
-        let found = FilesystemView::of_programs(false).program("bash");
-        let program = found.map_err(|error| format!("bash is not installed on this machine: {error}"));
-        Self { program_runner, program }
+    pub fn new(isolation: Arc<dyn Isolation>) -> Self {
+        Self { isolation }
     }
 }
 
@@ -43,19 +40,24 @@ impl NativeTool for Bash {
         NAME
     }
 
-    fn missing_requirements(&self) -> Vec<String> {
-        self.program_runner.missing_requirements().or_else(|| self.program.clone().err()).into_iter().collect()
+    fn isolation(&self) -> Option<&'static str> {
+        Some(self.isolation.name())
     }
 
-    async fn run(&self, call: &ToolCall, _metadata: &mut Map<String, Value>) -> Result<Value, ToolFailure> {
+    async fn ready(&self) {
+        self.isolation.ready().await;
+    }
+
+    fn missing_requirements(&self) -> Vec<String> {
+        self.isolation.missing_requirements(NAME)
+    }
+
+    async fn run(&self, call: &ToolCall, metadata: &mut Map<String, Value>) -> Result<Value, ToolFailure> {
         let input: Input = arguments::read(&call.input)?;
         arguments::one_argument("command", &input.command)?;
         let time = arguments::time(input.timeout_seconds, TIME, &call.limits)?;
-        let mut order = self.program_runner.order(&call.limits, time).await?;
-        order.program = self.program.clone().map_err(|why| ToolFailure::new(ErrorCode::ExecutionFailed, why))?;
-        let options = ["--noprofile", "--norc", "-c", "--"];
-        order.arguments = options.into_iter().map(str::to_owned).chain([input.command]).collect();
-        let finished = self.program_runner.run(order).await?;
+        let program = Program::new(Source::Command(input.command), true, time);
+        let finished = self.isolation.run(program, call, metadata).await?;
         let exit_code = exit_status::exit_code(&finished, &call.limits, time)?;
         let answer =
             |[stdout, stderr]: [String; 2]| json!({"exit_code": exit_code, "stdout": stdout, "stderr": stderr});

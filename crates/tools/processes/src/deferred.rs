@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use tokio::sync::watch;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::{Settings, bash, python, tools};
+use crate::{Settings, bash, jailed, python, tools};
 
 /// How long a runner that checks the tool waits, less than its own time limit: a tool is not broken
 /// because a loaded machine tries its Python slowly.
@@ -52,6 +52,10 @@ impl DeferredTool {
 impl NativeTool for DeferredTool {
     fn name(&self) -> &'static str {
         self.name
+    }
+
+    fn isolation(&self) -> Option<&'static str> {
+        Some(jailed::NAME)
     }
 
     async fn ready(&self) {

@@ -1,9 +1,10 @@
 //! The tools that run programs: `bash` and `execute_python_script`. Each command runs in its own
-//! jail. It can write to no place on this machine but the working folder.
+//! jail. It can write to no place on this machine but the working folder. Another [`Isolation`] can
+//! take the place of the jail.
 //!
 //! This crate knows no queue and no store. The crate `jail` has the restrictions themselves.
 //!
-//! Begin with `program_runner.rs`, `bash.rs` and `python/mod.rs`.
+//! Begin with `isolation.rs`, `bash.rs` and `python/mod.rs`, then `jailed.rs`.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
@@ -11,7 +12,9 @@ mod arguments;
 mod bash;
 mod deferred;
 mod disk;
-mod exit_status;
+pub mod exit_status;
+pub mod isolation;
+mod jailed;
 mod output_truncation;
 mod program_runner;
 mod python;
@@ -26,8 +29,14 @@ use rcrt_jail::command::{Helper, Jail};
 
 pub use deferred::deferred_tools;
 pub use disk::DiskBounds;
+pub use bash::{NAME as BASH, OPTIONS as BASH_OPTIONS};
+pub use isolation::Isolation;
+use jailed::Jailed;
 pub use program_runner::FOLDER;
-use program_runner::ProgramRunner;
+pub use python::environments::FOLDER as PACKAGES_FOLDER;
+pub use python::installing::{PIP_OPTIONS, not_installed};
+pub use python::packages::PackageSet;
+pub use python::{INPUT, NAME as PYTHON, tell_version};
 
 /// The operator's settings.
 #[derive(Debug, Clone)]
@@ -55,10 +64,10 @@ pub async fn tools(settings: Settings) -> Vec<Arc<dyn NativeTool>> {
 
 /// Like [`tools`], in an existing jail.
 pub async fn tools_in(jail: Arc<Jail>, settings: Settings) -> Vec<Arc<dyn NativeTool>> {
-    let bash = ProgramRunner::new(&jail, &settings, bash::NAME);
-    let python = ProgramRunner::new(&jail, &settings, python::NAME);
-    vec![
-        Arc::new(bash::Bash::new(bash)),
-        Arc::new(python::ExecutePythonScript::new(python, settings.environments, settings.disk).await),
-    ]
+    tools_with(Arc::new(Jailed::new(&jail, settings).await))
+}
+
+/// The tools, with their programs in this isolation.
+pub fn tools_with(isolation: Arc<dyn Isolation>) -> Vec<Arc<dyn NativeTool>> {
+    vec![Arc::new(bash::Bash::new(isolation.clone())), Arc::new(python::ExecutePythonScript::new(isolation))]
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rcrt_breadcrumb::{ErrorCode, Limits, ToolFailure};
-use rcrt_jail::command::{CommandLimits, CommandSpec, FilesystemView, Finished, Jail, JailError, PATH, make_folder};
+use rcrt_jail::command::{CommandLimits, CommandSpec, FilesystemView, Finished, Jail, JailError, make_folder};
 use tokio_util::sync::CancellationToken;
 
 use crate::Settings;
@@ -37,7 +37,8 @@ impl ProgramRunner {
         Some(format!("programs can run only in a jail, and this machine does not support one: {reason}"))
     }
 
-    /// A command for a program in the working folder that sees what programs need.
+    /// A command for a program in the working folder that sees what programs need. It has no
+    /// variables yet.
     pub async fn order(&self, limits: &Limits, time: Duration) -> Result<CommandSpec, ToolFailure> {
         let (folder, network) = (self.workdir.clone(), self.network);
         let viewed = tokio::task::spawn_blocking(move || {
@@ -53,7 +54,7 @@ impl ProgramRunner {
         Ok(CommandSpec {
             program: PathBuf::new(),
             arguments: Vec::new(),
-            environment: environment(),
+            environment: BTreeMap::new(),
             folder: FOLDER.into(),
             view,
             network,
@@ -120,20 +121,4 @@ pub fn bounds(limits: &Limits, time: Duration) -> CommandLimits {
         memory: limits.memory_mb * MIB,
         ..CommandLimits::default()
     }
-}
-
-/// Contains nothing from the runner's own environment.
-fn environment() -> BTreeMap<String, String> {
-    let variables = [
-        ("PATH", PATH),
-        ("HOME", "/tmp"),
-        ("TMPDIR", "/tmp"),
-        ("PWD", FOLDER),
-        ("USER", "agent"),
-        ("LOGNAME", "agent"),
-        ("SHELL", "/bin/bash"),
-        ("LANG", "C.UTF-8"),
-        ("TERM", "dumb"),
-    ];
-    variables.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
 }

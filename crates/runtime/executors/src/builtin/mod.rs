@@ -27,6 +27,12 @@ pub trait NativeTool: Send + Sync + 'static {
     /// Also the name of its record. Profiles exclude tools by name.
     fn name(&self) -> &'static str;
 
+    /// Where its programs run: `jail` or `pod`. A record can require one of them. `None` for a tool
+    /// that runs no programs.
+    fn isolation(&self) -> Option<&'static str> {
+        None
+    }
+
     /// Completes when the missing requirements of the tool are known.
     async fn ready(&self) {}
 
@@ -99,8 +105,24 @@ impl BuiltinExecutor {
         if let Some(how) = self.off.get(&definition.name) {
             return vec![how.clone()];
         }
-        self.tool(definition).map(|tool| tool.missing_requirements()).unwrap_or_default()
+        let Ok(tool) = self.tool(definition) else { return Vec::new() };
+        match (required_isolation(definition), tool.isolation()) {
+            (Some(required), has) if has != Some(required) => vec![format!(
+                "Its record requires the isolation {required:?}, which this runner does not have for it. {}",
+                match required {
+                    "pod" => "Start `rcrt scripts-manager` with --pod-tool for it.",
+                    _ => "Start a runner that runs it in a jail.",
+                }
+            )],
+            _ => tool.missing_requirements(),
+        }
     }
+}
+
+/// `implementation.isolation`: where the record says that the tool's programs must run.
+fn required_isolation(definition: &ToolDefinition) -> Option<&str> {
+    let Implementation::Native(native) = &definition.implementation else { return None };
+    native.settings.get("isolation").and_then(Value::as_str)
 }
 
 #[async_trait]

@@ -30,6 +30,11 @@ impl Captured {
         self.omitted += (pushed_out + skipped.len()) as u64;
     }
 
+    /// Counts bytes that somebody else left out, after those that were added so far.
+    pub fn omit(&mut self, bytes: u64) {
+        self.omitted += bytes;
+    }
+
     /// Bytes that were written and not stored.
     pub fn omitted(&self) -> u64 {
         self.omitted

@@ -126,6 +126,7 @@ impl ClaimLoop {
         Some(ClaimRequest {
             except_tools: spec.except_tools,
             awaited_only: calls.slots.awaited_only(),
+            only_tools: options.only_tools.clone(),
             ..ClaimRequest::new(options.runner_id, spec.limit, options.lease_ms())
         })
     }

@@ -162,3 +162,22 @@ async fn a_runner_stops_while_the_list_of_runners_hangs() {
     store.runner_lists.reached().await;
     runner.stop().await;
 }
+
+/// As the runner that runs nothing but programs in pods.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_runner_for_some_tools_takes_no_other_calls_and_writes_no_catalog() {
+    let (fixture, able) = (Fixture::new().await, Fake::new());
+    fixture.create(native("shell", json!({}))).await;
+    fixture.create(native("echo", json!({}))).await;
+    let narrow = fixture.start_with(&able, RunnerOptions { only_tools: vec!["shell".into()], ..options() });
+    let older = fixture.ask("echo", json!({})).await;
+    assert_eq!(fixture.call("shell", json!({})).await.status, ResponseStatus::Success);
+    assert!(!able.begun.lock().unwrap().contains(&older));
+    assert!(fixture.list(schema_names::TOOL_CATALOG).await.is_empty());
+
+    let wide = fixture.start(&without("shell"));
+    assert_eq!(fixture.answer(older).await.status, ResponseStatus::Success);
+    fixture.catalog(|catalog| catalog.find("shell").is_some() && catalog.find("echo").is_some()).await;
+    narrow.stop().await;
+    wide.stop().await;
+}

@@ -80,10 +80,11 @@ async fn ask(
     owner_id: Uuid,
     claim: &ClaimRequest,
 ) -> Result<Vec<ClaimRow>, sqlx::Error> {
-    sqlx::query_as("SELECT * FROM claim_calls($1, $2, $3, $4, $5, $6)")
+    sqlx::query_as("SELECT * FROM claim_calls($1, $2, $3, $4, $5, $6, $7)")
         .bind(owner_id)
         .bind(&claim.except_tools)
         .bind(&claim.awaited_only)
+        .bind(&claim.only_tools)
         .bind(i64::from(claim.limit))
         .bind(claim.runner_id)
         .bind(claim.lease_ms as f64)

@@ -40,7 +40,7 @@ impl CallQueue for TenantStore {
 
     async fn claim(&self, claim: &ClaimRequest) -> Result<Vec<Claim>, StoreError> {
         claim.check()?;
-        for (field, tools) in [("except_tools", &claim.except_tools), ("awaited_only", &claim.awaited_only)] {
+        for (field, tools) in claim.lists() {
             if tools.iter().any(|tool| tool.contains('\0')) {
                 return Err(Violations::one(field, "contains a NUL character (U+0000)").into());
             }

@@ -263,7 +263,7 @@ async fn no_statement_of_a_call_scans_a_whole_table() {
     sqlx::query("SET LOCAL ROLE rcrt_app").execute(&mut *tx).await.unwrap();
     let owner = agent.identity.owner_id;
     let steps = format!(
-        "SELECT * FROM claim_calls('{owner}', '{{}}', '{{}}', 5, '{owner}', 1000);
+        "SELECT * FROM claim_calls('{owner}', '{{}}', '{{}}', '{{}}', 5, '{owner}', 1000);
          SELECT * FROM read_events('{owner}', 0, 100, 1000000, '{{}}')"
     );
     let before: i64 = sqlx::query_scalar(AssertSqlSafe(read.clone())).fetch_one(&mut *tx).await.unwrap();

@@ -23,7 +23,8 @@ const SETTINGS: &str = "/run/pip.conf";
 /// The system's error for a file that exceeds the size limit.
 const FILE_TOO_LARGE: &str = "File too large";
 
-const OPTIONS: [&str; 9] = [
+/// The options of pip, before `--` and the packages.
+pub const PIP_OPTIONS: [&str; 9] = [
     "install",
     "--only-binary=:all:",
     "--no-input",
@@ -123,7 +124,7 @@ impl InstallStep<'_> {
     async fn fill(&self, packages: &PackageSet) -> Result<(), ToolFailure> {
         let is_own = self.folder.join("bin/pip").exists();
         let pip: &[&str] = if is_own { &["-m", "pip"] } else { &["-m", "pip", "--python", FOLDER] };
-        let arguments = pip.iter().copied().chain(OPTIONS).chain(["--"]).chain(packages.names());
+        let arguments = pip.iter().copied().chain(PIP_OPTIONS).chain(["--"]).chain(packages.names());
         let mut order = self.order(arguments.map(str::to_owned).collect(), true);
         if is_own {
             order.program = program();
@@ -157,8 +158,13 @@ impl InstallStep<'_> {
         if words.contains(FILE_TOO_LARGE) {
             return self.disk_quota.too_large();
         }
-        let message = format!("{otherwise}: {}", exit_status::last(words.trim(), 2_000));
-        ToolFailure::new(ErrorCode::ExecutionFailed, message)
-            .with_details(json!({"exit_code": code, "stage": "packages", "stderr": exit_status::last(&words, 8_000)}))
+        not_installed(otherwise, code, &words)
     }
+}
+
+/// The failure of an installation: what could not be done, and what pip wrote to standard error.
+pub fn not_installed(otherwise: &str, code: i32, words: &str) -> ToolFailure {
+    let message = format!("{otherwise}: {}", exit_status::last(words.trim(), 2_000));
+    ToolFailure::new(ErrorCode::ExecutionFailed, message)
+        .with_details(json!({"exit_code": code, "stage": "packages", "stderr": exit_status::last(words, 8_000)}))
 }

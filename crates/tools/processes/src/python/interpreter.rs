@@ -12,7 +12,7 @@ use tokio::process::Command;
 use super::pip_settings::PipSettings;
 
 /// The version for which scripts are written.
-const EXPECTED: (u32, u32) = (3, 12);
+pub const EXPECTED: (u32, u32) = (3, 12);
 /// Tried in this order: the expected version first. Each name is searched in
 /// the operator's path, then in the usual folders.
 const PROGRAMS: [&str; 6] = [
@@ -39,7 +39,6 @@ pub struct Interpreter {
     parts: Vec<PathBuf>,
     /// `3.12.4`.
     pub version: String,
-    is_expected: bool,
     /// Identifies the interpreter, because environments belong to one interpreter.
     pub identity: String,
     /// The pip configuration of this machine.
@@ -95,16 +94,7 @@ impl Interpreter {
         // It may be installed directly in a user's home, which also contains other files.
         let prefixes = answer.prefixes.into_iter().filter(|prefix| !is_a_home(prefix));
         let parts = prefixes.chain(answer.libraries).collect();
-        let is_expected = (answer.major, answer.minor) == EXPECTED;
-        Ok(Self { program: answer.program, parts, version, is_expected, identity, machine: PipSettings::default() })
-    }
-
-    /// What a reader of the result should know if another version than the expected one runs.
-    pub fn notice(&self) -> Option<String> {
-        let (major, minor) = EXPECTED;
-        (!self.is_expected).then(|| {
-            format!("scripts run with Python {} here, because Python {major}.{minor} was not found", self.version)
-        })
+        Ok(Self { program: answer.program, parts, version, identity, machine: PipSettings::default() })
     }
 
     /// Makes its parts visible in the jail.

@@ -3,13 +3,13 @@
 
 mod cleanup;
 mod disk_quota;
-mod environments;
-mod installing;
-mod interpreter;
-mod packages;
+pub mod environments;
+pub mod installing;
+pub mod interpreter;
+pub mod packages;
 mod pip_settings;
 
-use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -18,23 +18,16 @@ use rcrt_executors::{NativeTool, ToolCall};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use crate::disk::DiskBounds;
-use crate::program_runner::{FOLDER, ProgramRunner};
+use crate::isolation::{Isolation, Program, Source};
 use crate::{arguments, exit_status, output_truncation};
-use environments::Environments;
-use interpreter::Interpreter;
 use packages::PackageSet;
 
 pub const NAME: &str = "execute_python_script";
 const TIME: Duration = Duration::from_secs(30);
-/// A scratch folder: empty at the start, removed at the end.
-const SCRATCH: &str = "/tmp";
 /// The longest script, in bytes.
 const LONGEST: usize = 1024 * 1024;
-/// The path of the script in error messages.
-const SCRIPT: &str = "/run/script.py";
 /// The input is available under both names that scripts use.
-const INPUT: [&str; 2] = ["RCRT_INPUT", "ROCKBOT_INPUT"];
+pub const INPUT: [&str; 2] = ["RCRT_INPUT", "ROCKBOT_INPUT"];
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -52,19 +45,12 @@ struct Input {
 }
 
 pub struct ExecutePythonScript {
-    program_runner: ProgramRunner,
-    interpreter: Result<Interpreter, String>,
-    environments: Environments,
+    isolation: Arc<dyn Isolation>,
 }
 
 impl ExecutePythonScript {
-    pub async fn new(program_runner: ProgramRunner, environments: PathBuf, bounds: DiskBounds) -> Self {
-        let interpreter = match program_runner.missing_requirements() {
-            // Without a jail it cannot be tried.
-            Some(reason) => Err(reason),
-            None => Interpreter::find(&program_runner.jail).await,
-        };
-        Self { program_runner, interpreter, environments: Environments::new(environments, bounds) }
+    pub fn new(isolation: Arc<dyn Isolation>) -> Self {
+        Self { isolation }
     }
 }
 
@@ -74,8 +60,16 @@ impl NativeTool for ExecutePythonScript {
         NAME
     }
 
+    fn isolation(&self) -> Option<&'static str> {
+        Some(self.isolation.name())
+    }
+
+    async fn ready(&self) {
+        self.isolation.ready().await;
+    }
+
     fn missing_requirements(&self) -> Vec<String> {
-        self.interpreter.as_ref().err().cloned().into_iter().collect()
+        self.isolation.missing_requirements(NAME)
     }
 
     async fn run(&self, call: &ToolCall, metadata: &mut Map<String, Value>) -> Result<Value, ToolFailure> {
@@ -86,36 +80,9 @@ impl NativeTool for ExecutePythonScript {
         let data = given(input.data)?;
         let packages = PackageSet::read(&input.pip_packages)?;
         let time = arguments::time(input.timeout_seconds, TIME, &call.limits)?;
-        let interpreter =
-            self.interpreter.as_ref().map_err(|why| ToolFailure::new(ErrorCode::ExecutionFailed, why.as_str()))?;
-        let mut order = self.program_runner.order(&call.limits, time).await?;
-        let folder = if input.keep_files { FOLDER } else { SCRATCH };
-        if !input.keep_files {
-            order.view.writable.clear();
-            order.folder = SCRATCH.into();
-            order.environment.insert("PWD".to_owned(), SCRATCH.to_owned());
-        }
-        metadata.insert("python".into(), interpreter.version.as_str().into());
-        if let Some(notice) = interpreter.notice() {
-            metadata.insert("notice".into(), notice.into());
-        }
-        interpreter.show(&mut order.view);
-        order.program = interpreter.program.clone();
-        let environment = match packages {
-            None => None,
-            Some(packages) => {
-                let found = self.environments.get(&packages, interpreter, &self.program_runner.jail, call).await?;
-                metadata.insert("packages".into(), json!({"set": packages.names(), "installed_now": found.is_new}));
-                Some(found)
-            }
-        };
-        if let Some(environment) = &environment {
-            order.view.read(&environment.folder, Path::new(environments::FOLDER));
-            order.program = environments::program();
-        }
-        order.view.files.push((SCRIPT.into(), input.script));
-        order.arguments = vec![SCRIPT.into()];
-        let own = [
+        let mut program = Program::new(Source::Python { script: input.script, packages }, input.keep_files, time);
+        let folder = program.folder();
+        program.extend([
             // Modules in the script's folder can be imported, and no compiled files are written
             // there.
             ("PYTHONPATH", folder),
@@ -123,12 +90,11 @@ impl NativeTool for ExecutePythonScript {
             // Output before a script is terminated is reported.
             ("PYTHONUNBUFFERED", "1"),
             ("PYTHONUTF8", "1"),
-        ];
-        order.environment.extend(own.map(|(name, value)| (name.to_owned(), value.to_owned())));
-        if let Some(data) = data {
-            order.environment.extend(INPUT.map(|name| (name.to_owned(), data.clone())));
+        ]);
+        if let Some(data) = &data {
+            program.extend(INPUT.map(|name| (name, data.as_str())));
         }
-        let finished = self.program_runner.run(order).await?;
+        let finished = self.isolation.run(program, call, metadata).await?;
         match exit_status::exit_code(&finished, &call.limits, time)? {
             0 => Ok(match output_truncation::taken_at_once(&call.request) {
                 Some(most) => output_truncation::text(&finished.stdout, most).into(),
@@ -136,6 +102,18 @@ impl NativeTool for ExecutePythonScript {
             }),
             code => Err(failed(code, &finished)),
         }
+    }
+}
+
+/// Adds the version of Python to a response's metadata, and what its reader should know if it is
+/// another one than the expected one.
+pub fn tell_version(version: &str, metadata: &mut Map<String, Value>) {
+    metadata.insert("python".into(), version.into());
+    let (major, minor) = interpreter::EXPECTED;
+    if !version.starts_with(&format!("{major}.{minor}.")) {
+        let notice =
+            format!("scripts run with Python {version} here, because Python {major}.{minor} was not found");
+        metadata.insert("notice".into(), notice.into());
     }
 }
 

@@ -14,7 +14,7 @@ const MOST: usize = 30;
 const LONGEST: usize = 200;
 const OPERATORS: [&str; 8] = ["===", "==", ">=", "<=", "~=", "!=", ">", "<"];
 
-/// A sorted set of requirements in canonical form.
+/// A sorted set of requirements of packages, in canonical form.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PackageSet(BTreeSet<String>);
 
