@@ -112,6 +112,10 @@ fn broken() -> Vec<(&'static str, Value, Value)> {
         ("misspelled-field", (json!({"desc": "Adds."}), json!({"permissions": {"nets": false}}))),
         ("secret-name", in_both(json!({"required_secrets": ["no name"]}))),
         ("builtin-name", (none.clone(), json!({"implementation": {"type": "builtin", "tool": "other"}}))),
+        (
+            "builtin-isolation",
+            (none.clone(), json!({"implementation": {"type": "builtin", "tool": "adder", "isolation": "moon"}})),
+        ),
         ("deprecated", in_both(json!({"deprecated": {"since": "2026-01-31", "use": "adder"}}))),
         ("bootstrap", (json!({"bootstrap": {"enabled": true, "wait_for": ["adder"]}}), none.clone())),
     ];

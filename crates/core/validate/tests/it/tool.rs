@@ -256,6 +256,9 @@ fn a_builtin_tool_keeps_its_name_and_can_reach_every_host() {
     for named in [json!({ "type": "builtin", "tool": "bash" }), json!({ "type": "builtin" })] {
         assert_eq!(short(&builtin(named).errors), [("builtin-name", "implementation.tool")]);
     }
+    let elsewhere = |place: &str| builtin(json!({ "type": "builtin", "tool": "web_fetch", "isolation": place }));
+    assert_eq!(elsewhere("pod").errors, vec![]);
+    assert_eq!(short(&elsewhere("moon").errors), [("builtin-isolation", "implementation.isolation")]);
     // An http tool with every host still gets a warning.
     let report = builtin(json!({ "type": "http", "url": "https://example.com/" }));
     assert_eq!(short(&report.warnings), [("net-open", "permissions.net")]);
