@@ -4,7 +4,7 @@ use clap::{Parser, Subcommand};
 
 use crate::commands::{
     a2a, agent, audit, backup, bench, bootstrap, call, calls, completions, crumb, doctor, export, health, import, keys,
-    logs, man, mcp, migrate, open, restore, runner, runners, secret, server, tenant, token, tool, up,
+    logs, man, mcp, migrate, open, restore, runner, runners, scripts_manager, secret, server, tenant, token, tool, up,
 };
 use crate::config::Config;
 use crate::exit;
@@ -34,6 +34,7 @@ pub enum Command {
     Open(open::Open),
     Server(server::Server),
     Runner(runner::Runner),
+    ScriptsManager(scripts_manager::ScriptsManager),
     Runners(runners::Runners),
     Bootstrap(bootstrap::Bootstrap),
     Call(call::Call),
@@ -90,7 +91,7 @@ impl Command {
 
     /// Returns whether tools run in this process.
     pub fn runs_tools(&self) -> bool {
-        matches!(self, Self::Up(_) | Self::Runner(_))
+        matches!(self, Self::Up(_) | Self::Runner(_) | Self::ScriptsManager(_))
     }
 
     /// The default log filter: long-running commands log what they do, the others only problems.
@@ -98,7 +99,9 @@ impl Command {
         match self {
             // sqlx logs the notices of Postgres, egress each request of a tool, rmcp each
             // connection.
-            Self::Up(_) | Self::Server(_) | Self::Runner(_) => "info,sqlx=warn,egress=warn,rmcp=warn",
+            Self::Up(_) | Self::Server(_) | Self::Runner(_) | Self::ScriptsManager(_) => {
+                "info,sqlx=warn,egress=warn,rmcp=warn"
+            }
             _ => "warn",
         }
     }

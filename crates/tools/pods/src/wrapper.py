@@ -179,7 +179,7 @@ def main():
     order = json.loads(sys.argv[1])
     say({"python": platform.python_version()})
     try:
-        if not order["network"]:
+        if order["close_network"]:
             close_network()
         return run(order)
     except Exception as error:

@@ -304,7 +304,7 @@ impl RunnerTask {
 }
 
 /// The name of this machine, for messages.
-fn host_name() -> String {
+pub fn host_name() -> String {
     std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim().to_owned()
 }
 

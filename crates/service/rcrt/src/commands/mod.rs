@@ -49,6 +49,7 @@ pub mod restore;
 pub mod runner;
 mod runner_verdict;
 pub mod runners;
+pub mod scripts_manager;
 pub mod secret;
 pub mod server;
 pub mod tenant;
@@ -131,6 +132,7 @@ async fn dispatch(command: Command, config: &Config) -> anyhow::Result<()> {
         Command::Up(up) => up.run(config, output).await,
         Command::Server(server) => server.run(config, output).await,
         Command::Runner(runner) => runner.run(config, output).await,
+        Command::ScriptsManager(scripts_manager) => Box::pin(scripts_manager.run(config, output)).await,
         Command::Bootstrap(bootstrap) => bootstrap.run(config, output).await,
         Command::Bench(bench) => bench.run(config, output).await,
         Command::Call(call) => call.run(config, output).await,

@@ -1,6 +1,5 @@
 //! `rcrt runner`: runs calls, on the store or over HTTP.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use anyhow::Context;
@@ -9,18 +8,13 @@ use rcrt_breadcrumb::{Breadcrumbs, Tenancy};
 use rcrt_client::Client;
 use rcrt_runner::LocalDispatch;
 use rcrt_schemas::Schemas;
-use rcrt_server::ReadyCheck;
-use tokio::net::TcpListener;
-use tokio::task::JoinHandle;
-use tokio_util::sync::CancellationToken;
 
 use crate::assembly::{
-    self, Agents, DatabaseOptions, DrainOption, Embeddings, PreparedRunner, RunnerTask, RunnerTaskOptions,
-    metrics_token,
+    self, Agents, DatabaseOptions, DrainOption, Embeddings, MetricsOptions, PreparedRunner, RunnerTask,
+    RunnerTaskOptions,
 };
 use crate::compat::CompatOption;
 use crate::config::Config;
-use crate::exit::Failure;
 use crate::keys::Keys;
 use crate::output::Output;
 use crate::progress::ConsoleProgress;
@@ -45,14 +39,8 @@ pub struct Runner {
     runner_task: RunnerTaskOptions,
     #[command(flatten)]
     drain: DrainOption,
-    /// Address on which this runner serves its metrics (/metrics) and whether it can claim calls
-    /// (/health), such as 127.0.0.1:9464
-    #[arg(long, env = "RCRT_METRICS_LISTEN", value_name = "ADDRESS")]
-    metrics_listen: Option<SocketAddr>,
-    /// A token that callers of /metrics must send; at least 16 characters, required unless the
-    /// address is of this machine
-    #[arg(long, env = "RCRT_METRICS_TOKEN", hide_env_values = true, value_name = "TOKEN", value_parser = metrics_token)]
-    metrics_token: Option<String>,
+    #[command(flatten)]
+    metrics: MetricsOptions,
 }
 
 impl Runner {
@@ -61,7 +49,7 @@ impl Runner {
         assembly::check_url(self.database.database_url.as_ref())?;
         self.runner_task.native.own_urls = config.server.iter().map(ToString::to_string).collect();
         self.runner_task.native.check(&config.data)?;
-        let metrics = self.listen().await?;
+        let metrics = self.metrics.listen(self.runner_task.claim_health.clone()).await?;
         let signals = Signals::listen()?;
         let mut parts = Parts::default();
         let ended = tokio::select! {
@@ -77,32 +65,9 @@ impl Runner {
         if let Some(store) = parts.store {
             store.close().await;
         }
-        if let Some((stop, serving)) = metrics {
-            stop.cancel();
-            serving.await.context("the metrics listener failed")??;
-        }
+        metrics.close().await?;
         tracing::info!("stopped");
         ended
-    }
-
-    /// Starts to serve the metrics, before the runner so that none is lost.
-    async fn listen(&self) -> anyhow::Result<Option<(CancellationToken, JoinHandle<std::io::Result<()>>)>> {
-        let Some(address) = self.metrics_listen else { return Ok(None) };
-        if !address.ip().is_loopback() && self.metrics_token.is_none() {
-            let why = format!(
-                "--metrics-listen {address} can be reached from other machines; set --metrics-token, or listen on 127.0.0.1"
-            );
-            return Err(Failure::Usage(why).into());
-        }
-        let listener = TcpListener::bind(address).await.with_context(|| format!("cannot listen on {address}"))?;
-        let (stop, token) = (CancellationToken::new(), self.metrics_token.clone());
-        rcrt_server::install_metrics();
-        tracing::info!(address = %listener.local_addr()?, "the metrics are served");
-        let stopped = stop.clone();
-        let claims = self.runner_task.claim_health.clone();
-        let ready: Arc<ReadyCheck> = Arc::new(move || claims.check());
-        let serving = async move { rcrt_server::serve_metrics(listener, token.as_deref(), ready, stopped).await };
-        Ok(Some((stop, tokio::spawn(serving))))
     }
 
     async fn work(&self, config: &Config, parts: &mut Parts) -> anyhow::Result<()> {

@@ -8,6 +8,7 @@ use rcrt_breadcrumb::{ErrorCode, Limits, ToolFailure};
 use rcrt_executors::{BuiltinExecutor, Executor, ToolCall, ToolOutput};
 use rcrt_jail::command::{CommandLimits, CommandSpec, FilesystemView, Finished, Helper, Jail, PATH};
 use rcrt_processes::{DiskBounds, Settings};
+use rcrt_test_programs::Programs;
 use rcrt_test_tenant::Tenant;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -32,6 +33,32 @@ pub async fn refusal() -> Option<String> {
     let reason = Jail::open(helper()).await.refusal()?.to_owned();
     assert!(std::env::var_os("RCRT_TEST_NEEDS_JAIL").is_none(), "{reason}");
     Some(reason)
+}
+
+/// The tools for the suite; `None` as in [`needs_the_jail`].
+pub async fn programs() -> Option<Programs> {
+    if let Some(reason) = refusal().await {
+        #[allow(clippy::print_stderr)]
+        {
+            eprintln!("not tried, for this machine gives no jail: {reason}");
+        }
+        return None;
+    }
+    let folders = tempfile::tempdir().unwrap();
+    let jail = Arc::new(Jail::open(helper()).await);
+    let disk = DiskBounds { min_free: 0, ..DiskBounds::default() };
+    let tools = rcrt_processes::tools_in(jail, settings(&folders, &[], disk)).await;
+    Some(Programs::new(tools, folders).await)
+}
+
+fn settings(folders: &TempDir, network: &[&str], disk: DiskBounds) -> Settings {
+    Settings {
+        helper: helper(),
+        workdir: folders.path().join("data/work"),
+        environments: folders.path().join("data/python"),
+        network: network.iter().map(|name| (*name).to_owned()).collect(),
+        disk,
+    }
 }
 
 /// Runs a part of a test, which is an ignored test of this binary, as a separate process.
@@ -87,13 +114,7 @@ impl Tools {
     /// Uses these disk limits.
     pub async fn with_disk(jail: Jail, network: &[&str], disk: DiskBounds) -> Self {
         let folders = tempfile::tempdir().unwrap();
-        let settings = Settings {
-            helper: helper(),
-            workdir: folders.path().join("data/work"),
-            environments: folders.path().join("data/python"),
-            network: network.iter().map(|name| (*name).to_owned()).collect(),
-            disk,
-        };
+        let settings = settings(&folders, network, disk);
         let jail = Arc::new(jail);
         assert_eq!(jail.refusal(), None);
         let executor = BuiltinExecutor::new().with(rcrt_processes::tools_in(jail.clone(), settings).await);

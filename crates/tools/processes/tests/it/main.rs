@@ -11,5 +11,5 @@ mod network;
 mod packages;
 mod python;
 mod refused;
+mod suite;
 mod unprivileged_user;
-mod words;

@@ -1,18 +1,13 @@
-//! The exact output of these tools for agents. Changing it is a deliberate decision.
+//! The exact output of these tools for agents, the same wherever programs run. Changing it is a
+//! deliberate decision.
 
 use std::fmt::Write;
 
 use serde_json::{Value, json};
 
-use crate::fixture::{Tools, limited, needs_the_jail};
+use crate::harness::{BASH, PYTHON, Programs, limited};
 
-const BASH: &str = "bash";
-const PYTHON: &str = "execute_python_script";
-
-#[tokio::test]
-async fn results_and_failures_match_the_golden_file() {
-    needs_the_jail!();
-    let tools = Tools::new().await;
+pub async fn results_and_failures_match_the_golden_file(tools: &Programs) {
     let cases: Vec<(&str, Value)> = vec![
         (BASH, json!({"command": "echo out; echo err >&2; exit 2"})),
         (BASH, json!({"command": "no-such-program"})),
@@ -60,10 +55,7 @@ fn short(text: &str, most: usize) -> String {
     format!("{first} (… {} characters …) {last}", count - most / 2 * 2)
 }
 
-#[tokio::test]
-async fn seed_examples_are_correct() {
-    needs_the_jail!();
-    let tools = Tools::new().await;
+pub async fn seed_examples_are_correct(tools: &Programs) {
     let mut tried = 0;
     for tool in [BASH, PYTHON] {
         for example in rcrt_test_tenant::seeded(tool).examples {
