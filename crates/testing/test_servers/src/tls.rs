@@ -18,9 +18,11 @@ use tokio_rustls::server::TlsStream;
 use crate::network::LOOPBACK;
 use crate::raw;
 
-/// The authority that signed the certificate.
+/// The authority that signed the certificate, in PEM.
+pub const AUTHORITY: &[u8] = include_bytes!("certificates/authority.pem");
+
 pub fn authority() -> CertificateDer<'static> {
-    CertificateDer::from_pem_slice(include_bytes!("certificates/authority.pem")).unwrap()
+    CertificateDer::from_pem_slice(AUTHORITY).unwrap()
 }
 
 fn acceptor(protocol: &str) -> TlsAcceptor {
