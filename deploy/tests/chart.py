@@ -6,8 +6,10 @@
 - strictly, against the schemas of Kubernetes 1.33 to 1.37 (package kubernetes-validate);
 - objects of KEDA and the Prometheus operator with operators.mjs, if their packages are in FOLDER;
 - against what this chart promises: which pods fit the Pod Security Standard `restricted`, that no
-  pod has a token, that each network policy selects pods of the chart, that each secret is named and
-  none created, and that wrong values are refused.
+  pod has a token but that of the scripts manager, and what that token can do; that each network
+  policy selects pods of the chart, that each secret is named and none created, and that wrong
+  values are refused;
+- the pods of programs that the scripts manager creates, by the golden file of its tests.
 
 Helm is the package helm-python-sdk, which is Helm as a library: nothing here needs a cluster.
 """
@@ -94,15 +96,29 @@ def is_nested(where, pod):
     check(where, pod["containers"][0]["securityContext"]["procMount"] == "Unmasked", "/proc is masked")
 
 
+def may(role):
+    """What a role allows, as pairs of resource and verb."""
+    return {(resource, verb) for rule in role["rules"] for resource in rule["resources"] for verb in rule["verbs"]}
+
+
 def promises(mode, values, all_documents):
     labels = []
+    # Pods of programs are not among the objects of the chart.
+    labels += [{"app.kubernetes.io/managed-by": "rcrt-scripts-manager", "rcrt/packages": "true"}]
+    has_scripts = values.get("scripts", {}).get("enabled", False)
+    roles = [document for document in all_documents if document["kind"] == "Role"]
+    check(mode, len(roles) == has_scripts, f"{len(roles)} roles")
     for document in all_documents:
         where = f"{mode}: {document['kind']} {document['metadata']['name']}"
         check(where, len(document["metadata"]["name"]) <= 63, "the name is too long")
-        check(where, document["kind"] not in ("Secret", "Role", "ClusterRole", "RoleBinding"), "this kind is not promised")
+        check(where, document["kind"] not in ("Secret", "ClusterRole", "ClusterRoleBinding"), "this kind is not promised")
+        if document["kind"] == "Role":
+            allowed = {("pods", verb) for verb in ("create", "get", "list", "watch", "delete")}
+            check(where, may(document) == allowed | {("pods/log", "get"), ("secrets", "create")}, "it allows something else")
         for pod in pods(document):
             labels.append(document["spec"]["template"]["metadata"]["labels"])
-            check(where, pod.get("automountServiceAccountToken") is False, "the pod gets a token")
+            is_manager = document["metadata"]["name"].endswith("-scripts")
+            check(where, pod.get("automountServiceAccountToken") is is_manager, "the wrong pod gets a token")
             is_runner = document["metadata"]["name"].endswith("-runner")
             nested = values.get("tools", {}).get("mode") == "nested" and is_runner
             (is_nested if nested else is_restricted)(where, pod)
@@ -133,8 +149,22 @@ WRONG = [
     ({"server": {"replicas": 0}}, "no server"),
     ({"server": {"env": [{"name": "RCRT_X"}]}}, "a variable without a value"),
     ({"autoscaling": {"mode": "on"}}, "an unknown mode of scaling"),
+    ({"scripts": {"enabled": True}}, "pods of programs without a digest"),
+    ({"scripts": {"packageIndex": {"url": "https://a:b@pypi.example.com/"}}}, "an index with a password"),
+    ({"scripts": {"packageIndex": {"url": "https://pypi.example.com/"}}}, "an index that no policy opens"),
     ({"database": {"secret": {"name": "UPPER", "key": "url"}}}, "an invalid name of a secret"),
 ]
+
+
+def programs():
+    """The pods that the scripts manager creates."""
+    path = HERE.parent.parent / "crates/tools/pods/tests/golden/pods.json"
+    for number, pod in enumerate(json.loads(path.read_text())):
+        where = f"{path.name}: pod {number}"
+        validate(where, pod)
+        is_restricted(where, pod["spec"])
+        check(where, pod["spec"]["automountServiceAccountToken"] is False, "the pod gets a token")
+        check(where, pod["spec"]["hostUsers"] is False, "the pod shares the node's users")
 
 
 def operators(folder, objects):
@@ -172,6 +202,7 @@ def main(arguments):
             except Exception:  # noqa: BLE001: each is a refusal
                 pass
         chart.validate_schema({})
+    programs()
     if folder:
         operators(folder, of_operators)
     for line in faults:

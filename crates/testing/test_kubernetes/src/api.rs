@@ -127,12 +127,13 @@ async fn list_pods(Shared(state): Cluster, Query(parameters): Parameters) -> Res
     let objects = state.objects();
     let has = |pod: &&Value| pod["metadata"]["labels"][label] == wanted;
     let mut items: Vec<Value> = objects.pods.values().filter(has).cloned().collect();
-    // Pages are small here, so that there are several.
-    let after: usize = parameters.get("continue").map_or(0, |after| after.parse().unwrap());
-    let rest = items.split_off(after.min(items.len()));
-    let (page, is_last) = (rest.iter().take(2).cloned().collect::<Vec<_>>(), rest.len() <= 2);
-    let next = if is_last { String::new() } else { (after + 2).to_string() };
-    Json(json!({"kind": "PodList", "metadata": {"continue": next}, "items": page})).into_response()
+    // Pages are small here, so that there are several. The next one begins after this name.
+    if let Some(after) = parameters.get("continue") {
+        items.retain(|pod| pod["metadata"]["name"].as_str() > Some(after.as_str()));
+    }
+    let next = items.get(2).map_or(json!(""), |_| items[1]["metadata"]["name"].clone());
+    items.truncate(2);
+    Json(json!({"kind": "PodList", "metadata": {"continue": next}, "items": items})).into_response()
 }
 
 fn watch(state: Arc<State>, parameters: &HashMap<String, String>) -> Response {

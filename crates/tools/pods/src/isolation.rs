@@ -101,7 +101,7 @@ fn how(ended: &Ended, report: &Report) -> Result<ExitReason, ToolFailure> {
         return Ok(ExitReason::OutOfTime);
     }
     if is_reason("Evicted") {
-        return Err(failure(format!("the pod was evicted: {}", ended.pod.end())));
+        return Err(failure(format!("the pod was evicted: {}", ended.pod.status.message)));
     }
     let told = match end {
         Some(end) if ended.pod.status.reason.is_empty() => {

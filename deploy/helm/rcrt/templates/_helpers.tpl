@@ -100,6 +100,27 @@ imagePullSecrets: {{ toYaml . | nindent 2 }}
       key: {{ .Values.database.secret.key }}
 {{- end }}
 
+{{/* Of a container that is a runner. */}}
+{{- define "rcrt.runnerProbes" -}}
+ports:
+  - { name: metrics, containerPort: 9464 }
+startupProbe:
+  httpGet: { path: /health/live, port: metrics }
+  periodSeconds: 2
+  failureThreshold: 60
+# A runner that cannot claim calls is not ready.
+readinessProbe:
+  httpGet: { path: /health, port: metrics }
+  periodSeconds: 5
+  timeoutSeconds: 5
+  failureThreshold: 3
+livenessProbe:
+  httpGet: { path: /health/live, port: metrics }
+  periodSeconds: 10
+  timeoutSeconds: 5
+  failureThreshold: 6
+{{- end }}
+
 {{- define "rcrt.policyHead" -}}
 apiVersion: networking.k8s.io/v1
 kind: NetworkPolicy
@@ -147,4 +168,20 @@ spec:
 {{- with .Values.networkPolicy.extraEgress }}
 {{ toYaml . }}
 {{- end }}
+{{- end }}
+
+{{/* The API server. Most network plugins see the port of its pods, not that of its service. */}}
+{{- define "rcrt.egressApiServer" -}}
+- ports:
+    {{- range .Values.scripts.apiServer.ports }}
+    - { protocol: TCP, port: {{ . }} }
+    {{- end }}
+  {{- with .Values.scripts.apiServer.peers }}
+  to: {{ toYaml . | nindent 4 }}
+  {{- end }}
+{{- end }}
+
+{{/* The labels of all pods of programs; crates/tools/pods/src/spec.rs sets them. */}}
+{{- define "rcrt.scriptPods" -}}
+app.kubernetes.io/managed-by: rcrt-scripts-manager
 {{- end }}

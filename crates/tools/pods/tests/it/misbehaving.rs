@@ -39,7 +39,7 @@ async fn a_pod_that_is_lost_is_a_retryable_failure() {
     let Some(fixture) = Fixture::new().await else { return };
     for (fault, says) in [
         (Fault::ImageMissing, "the pod cannot start: ImagePullBackOff: failed to resolve reference: not found"),
-        (Fault::Evicted, "the pod was evicted: Evicted: The node was low on resource: memory."),
+        (Fault::Evicted, "the pod was evicted: The node was low on resource: memory."),
         (Fault::Drained, "the pod was deleted while it ran, for example because its node was drained"),
     ] {
         fixture.cluster.misbehave(fault);
@@ -57,11 +57,11 @@ async fn a_pod_that_finds_no_node_is_not_waited_for_without_end() {
     // The proof needs the usual time.
     assert_eq!(ready.python("print(1)").await.unwrap(), "1\n");
     let mut short = settings(&cluster);
-    (short.start, short.accept_open_network) = (Duration::from_secs(2), true);
+    (short.start, short.accept_open_network) = (Duration::from_secs(5), true);
     let fixture = Fixture::with(&cluster, short).await;
     cluster.misbehave(Fault::Unschedulable);
     let failure = failed(fixture.python("print(1)").await, ErrorCode::ExecutionFailed);
-    let says = "the pod did not start within 2 s: Unschedulable: 0/3 nodes are available: 3 Insufficient memory.";
+    let says = "the pod did not start within 5 s: Unschedulable: 0/3 nodes are available: 3 Insufficient memory.";
     assert_eq!(failure.message, says);
     cluster.pods(<[_]>::is_empty).await;
 }
