@@ -38,6 +38,8 @@ mod rcrt_compat;
 mod replaced;
 mod retention;
 mod runners;
+#[cfg(target_os = "linux")]
+mod scripts_manager;
 mod secrets;
 mod server_and_runner;
 mod settings;
