@@ -39,12 +39,7 @@ fn text(data: &Value, key: &str) -> String {
 }
 
 /// Runs a container to its end.
-pub async fn run(
-    state: &State,
-    pod: &Value,
-    container: &Value,
-    (volumes, folders): (&Volumes, &TempDir),
-) -> Finished {
+pub async fn run(state: &State, pod: &Value, container: &Value, (volumes, folders): (&Volumes, &TempDir)) -> Finished {
     let has_packages = pod["metadata"]["labels"]["rcrt/packages"] == "true";
     let network = has_packages || state.objects().open_network;
     let mut view = FilesystemView::of_programs(network);
@@ -63,9 +58,8 @@ pub async fn run(
     }
     let command: Vec<&str> = container["command"].as_array().unwrap().iter().map(|one| one.as_str().unwrap()).collect();
     let limits = &container["resources"]["limits"];
-    let number = |name: &str, unit: &str| -> u64 {
-        limits[name].as_str().unwrap().strip_suffix(unit).unwrap().parse().unwrap()
-    };
+    let number =
+        |name: &str, unit: &str| -> u64 { limits[name].as_str().unwrap().strip_suffix(unit).unwrap().parse().unwrap() };
     let time = Duration::from_secs(pod["spec"]["activeDeadlineSeconds"].as_u64().unwrap());
     let order = CommandSpec {
         program: view.program(command[0]).unwrap(),

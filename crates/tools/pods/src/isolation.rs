@@ -51,10 +51,12 @@ impl Isolation for InPods {
             if is_python {
                 let message = "keep_files: this runner runs programs in pods without a working folder; leave it out, \
                                or ask the operator to set --workdir-claim";
-                return Err(ToolFailure::new(ErrorCode::InvalidArguments, message)
-                    .with_details(json!({"field": "keep_files"})));
+                return Err(
+                    ToolFailure::new(ErrorCode::InvalidArguments, message).with_details(json!({"field": "keep_files"}))
+                );
             }
-            metadata.insert("notice".into(), "the working folder was empty at the start and is deleted at the end".into());
+            metadata
+                .insert("notice".into(), "the working folder was empty at the start and is deleted at the end".into());
         }
         let packages = match &program.source {
             Source::Python { packages: Some(packages), .. } => {
@@ -119,7 +121,7 @@ fn not_packaged(ended: &Ended, report: &Report, packages: &[String]) -> ToolFail
     match report.ended {
         Some(ExitReason::Exited(code)) => not_installed(&otherwise, code, &words),
         _ => {
-            let how = ended.pod.terminated(INSTALLER).map_or("", |end| &end.reason);
+            let how = ended.pod.terminated(INSTALLER).map_or("", |end| end.reason.as_str());
             not_installed(&format!("{otherwise}: the installation was ended ({how})"), 1, &words)
         }
     }

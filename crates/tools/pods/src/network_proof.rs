@@ -103,7 +103,8 @@ enum Refusal {
 }
 
 async fn prove(runs: &Arc<PodRuns>) -> Result<(), Refusal> {
-    let not_tried = |why: String| Refusal::NotTried(format!("It cannot be tried whether pods reach the network: {why}"));
+    let not_tried =
+        |why: String| Refusal::NotTried(format!("It cannot be tried whether pods reach the network: {why}"));
     let ended = runs.run(probe(runs)).await.map_err(|failure| not_tried(failure.message))?;
     let mut lines = ended.log.split(|byte| *byte == b'\n');
     let found: Option<Found> = lines.find_map(|line| serde_json::from_slice(line).ok());
@@ -124,7 +125,7 @@ fn probe(runs: &PodRuns) -> Order {
     let name = format!("rcrt-probe-{}", Uuid::new_v4().simple());
     let (host, port) = runs.cluster.address();
     let targets = json!([[host, port]]).to_string();
-    let command = ["python3", "-I", "-c", PROBE, &targets].map(str::to_owned).into();
+    let command = ["python3", "-I", "-c", PROBE, targets.as_str()].map(str::to_owned).into();
     let (volume, mount) = spec::temporary();
     let program = Container {
         name: PROGRAM,

@@ -112,10 +112,8 @@ impl Order {
         // What the policies of the cluster do not close, the wrapper does: the way to the index, and
         // all of it if the operator accepted an open network.
         wrapper["close_network"] = (installer.is_some() || settings.accept_open_network).into();
-        let bounds = CommandLimits {
-            processor_time: Duration::from_millis(call.limits.cpu_ms()),
-            ..CommandLimits::default()
-        };
+        let bounds =
+            CommandLimits { processor_time: Duration::from_millis(call.limits.cpu_ms()), ..CommandLimits::default() };
         let command = command(&mut wrapper, &bounds);
         let container = Container { name: PROGRAM, command, environment, folder, limits: call.limits, mounts };
         secrets.push((name.clone(), "text", text));
@@ -138,7 +136,7 @@ fn installation(packages: &PackageSet, limits: &Limits, settings: &Settings) -> 
          --python {PACKAGES_FOLDER} {} -- \"$@\" && rm -rf {PACKAGES_FOLDER}/tmp",
         PIP_OPTIONS.join(" ")
     );
-    let mut program = vec!["sh", "-c", &script, "sh"];
+    let mut program = vec!["sh", "-c", script.as_str(), "sh"];
     program.extend(packages.names());
     let temporary = format!("{PACKAGES_FOLDER}/tmp");
     let mut variables = vec![

@@ -116,7 +116,7 @@ def run(order):
     program = list(order["program"])
     program[0] = shutil.which(program[0]) or program[0]
     if "last_argument" in order:
-        with open(order["last_argument"], newline="") as file:
+        with open(order["last_argument"], encoding="utf-8", newline="") as file:
             program.append(file.read())
     environment = {name: os.environ[name] for name in order["environment"] if name in os.environ}
     before, started = killed_for_memory(), time.monotonic()

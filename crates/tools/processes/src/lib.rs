@@ -27,9 +27,9 @@ use std::sync::Arc;
 use rcrt_executors::NativeTool;
 use rcrt_jail::command::{Helper, Jail};
 
+pub use bash::{NAME as BASH, OPTIONS as BASH_OPTIONS};
 pub use deferred::deferred_tools;
 pub use disk::DiskBounds;
-pub use bash::{NAME as BASH, OPTIONS as BASH_OPTIONS};
 pub use isolation::Isolation;
 use jailed::Jailed;
 pub use program_runner::FOLDER;

@@ -15,7 +15,13 @@ pub struct Elsewhere {
 
 #[async_trait]
 impl Executor for Elsewhere {
-    async fn load(&self, _definition: &ToolDefinition, _owner: Uuid, _tool: Uuid, _version: i64) -> Result<(), ToolFailure> {
+    async fn load(
+        &self,
+        _definition: &ToolDefinition,
+        _owner: Uuid,
+        _tool: Uuid,
+        _version: i64,
+    ) -> Result<(), ToolFailure> {
         Ok(())
     }
 

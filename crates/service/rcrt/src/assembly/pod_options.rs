@@ -69,18 +69,27 @@ pub struct PodOptions {
     kubernetes: Option<Url>,
 
     /// A file with the API server's certificate authority
-    #[arg(long, env = "RCRT_KUBERNETES_CA", value_name = "FILE",
-        default_value = "/var/run/secrets/kubernetes.io/serviceaccount/ca.crt")]
+    #[arg(
+        long,
+        env = "RCRT_KUBERNETES_CA",
+        value_name = "FILE",
+        default_value = "/var/run/secrets/kubernetes.io/serviceaccount/ca.crt"
+    )]
     kubernetes_ca: PathBuf,
 
     /// A file with the token for the API server; it is read for each request
-    #[arg(long, env = "RCRT_KUBERNETES_TOKEN", value_name = "FILE",
-        default_value = "/var/run/secrets/kubernetes.io/serviceaccount/token")]
+    #[arg(
+        long,
+        env = "RCRT_KUBERNETES_TOKEN",
+        value_name = "FILE",
+        default_value = "/var/run/secrets/kubernetes.io/serviceaccount/token"
+    )]
     kubernetes_token: PathBuf,
 }
 
 fn package_index(text: &str) -> Result<Url, String> {
-    let url = Url::parse(text).map_err(|error| format!("{error}; expected a URL such as https://pypi.example.com/simple"))?;
+    let url =
+        Url::parse(text).map_err(|error| format!("{error}; expected a URL such as https://pypi.example.com/simple"))?;
     if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
         return Err("must start with http:// or https:// and name a host".into());
     }
@@ -92,7 +101,11 @@ fn package_index(text: &str) -> Result<Url, String> {
 
 fn api_server(text: &str) -> Result<Url, String> {
     let url = Url::parse(text).map_err(|error| format!("{error}; expected a URL such as https://10.96.0.1:443"))?;
-    if url.scheme() == "https" && url.has_host() { Ok(url) } else { Err("must start with https:// and name a host".into()) }
+    if url.scheme() == "https" && url.has_host() {
+        Ok(url)
+    } else {
+        Err("must start with https:// and name a host".into())
+    }
 }
 
 impl PodOptions {

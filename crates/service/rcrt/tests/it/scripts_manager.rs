@@ -18,7 +18,8 @@ const SCRIPT: [&str; 3] = ["call", "execute_python_script", r#"{"script": "print
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn scripts_run_in_pods_and_everything_else_on_the_runner() {
-    let helper = Helper { program: PathBuf::from(env!("CARGO_BIN_EXE_rcrt")), arguments: vec!["jailed-command".into()] };
+    let helper =
+        Helper { program: PathBuf::from(env!("CARGO_BIN_EXE_rcrt")), arguments: vec!["jailed-command".into()] };
     let cluster = match Cluster::start(helper).await {
         Ok(cluster) => cluster,
         Err(reason) => {

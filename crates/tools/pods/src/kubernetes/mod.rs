@@ -86,7 +86,7 @@ impl Cluster {
         url.path_segments_mut()
             .map_err(|()| ApiError::Setup(format!("{} is not the URL of a server", self.access.url)))?
             .pop_if_empty()
-            .extend(["api", "v1", "namespaces", &self.access.namespace])
+            .extend(["api", "v1", "namespaces", self.access.namespace.as_str()])
             .extend(path);
         let token = tokio::fs::read_to_string(&self.access.token).await.map_err(|error| {
             ApiError::Setup(format!("the token {} cannot be read: {error}", self.access.token.display()))
@@ -191,9 +191,7 @@ impl Cluster {
 /// Reads a body, which is an error if it is longer than `most`.
 async fn read(mut response: Response, most: usize) -> Result<Vec<u8>, ApiError> {
     let mut body = BytesMut::new();
-    while let Some(part) =
-        response.chunk().await.map_err(|error| ApiError::Unreachable(error::with_causes(&error)))?
-    {
+    while let Some(part) = response.chunk().await.map_err(|error| ApiError::Unreachable(error::with_causes(&error)))? {
         if body.len() + part.len() > most {
             return Err(ApiError::Unreadable(format!("it is longer than {most} bytes")));
         }

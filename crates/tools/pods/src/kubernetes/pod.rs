@@ -51,7 +51,6 @@ pub struct Status {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct Condition {
-    pub r#type: String,
     pub status: String,
     pub reason: String,
     pub message: String,
@@ -102,8 +101,7 @@ impl Pod {
 
     /// Whether one of its containers has started.
     pub fn has_begun(&self) -> bool {
-        self.is_over()
-            || self.containers().any(|one| one.state.running.is_some() || one.state.terminated.is_some())
+        self.is_over() || self.containers().any(|one| one.state.running.is_some() || one.state.terminated.is_some())
     }
 
     /// Whether nothing runs in it any more.
@@ -122,12 +120,15 @@ impl Pod {
 
     /// What a pod that has not started waits for.
     pub fn waits_for(&self) -> String {
-        let waiting = self.containers().filter_map(|one| one.state.waiting.as_ref()).map(|one| (&one.reason, &one.message));
+        let waiting =
+            self.containers().filter_map(|one| one.state.waiting.as_ref()).map(|one| (&one.reason, &one.message));
         let unmet = self.status.conditions.iter().filter(|one| one.status == "False");
         let unmet = unmet.map(|one| (&one.reason, &one.message));
         // `ContainerCreating` says nothing.
         let mut reasons = waiting.chain(unmet).filter(|(_, message)| !message.is_empty());
-        reasons.next().map_or_else(|| "no node has reported anything".to_owned(), |(reason, message)| join(reason, message))
+        reasons
+            .next()
+            .map_or_else(|| "no node has reported anything".to_owned(), |(reason, message)| join(reason, message))
     }
 
     /// Why a pod failed as a whole, such as `Evicted: the node was low on memory`.

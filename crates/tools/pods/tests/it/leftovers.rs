@@ -73,6 +73,7 @@ async fn pods_of_a_killed_process_are_swept_when_they_have_expired() {
     cluster.create(pod("foreign", "somebody", "1"));
     let _fixture = Fixture::with(&cluster, settings(&cluster)).await;
     let is_kept = |pod: &&Value| !is_named(pod, "rcrt-probe-");
-    let names = |pods: &[Value]| pods.iter().filter(is_kept).map(|pod| pod["metadata"]["name"].clone()).collect::<Vec<_>>();
+    let names =
+        |pods: &[Value]| pods.iter().filter(is_kept).map(|pod| pod["metadata"]["name"].clone()).collect::<Vec<_>>();
     cluster.pods(|pods| names(pods) == ["foreign", "new"]).await;
 }

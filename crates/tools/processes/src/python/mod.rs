@@ -111,8 +111,7 @@ pub fn tell_version(version: &str, metadata: &mut Map<String, Value>) {
     metadata.insert("python".into(), version.into());
     let (major, minor) = interpreter::EXPECTED;
     if !version.starts_with(&format!("{major}.{minor}.")) {
-        let notice =
-            format!("scripts run with Python {version} here, because Python {major}.{minor} was not found");
+        let notice = format!("scripts run with Python {version} here, because Python {major}.{minor} was not found");
         metadata.insert("notice".into(), notice.into());
     }
 }
