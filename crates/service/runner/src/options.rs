@@ -76,9 +76,9 @@ pub struct RunnerOptions {
     /// The share of the meaning in the score of a tool that is searched for, from 0 to 1; the rest
     /// is that of its words. Default: [`rcrt_tool_search::MEANING_WEIGHT`].
     pub meaning_weight: f64,
-    /// The only tools whose calls this runner takes. Such a runner leaves everything about all tools
-    /// to the others: the catalog, errors of definitions, triggers and bootstraps. It also takes no
-    /// calls by local dispatch. Default: empty, for all tools.
+    /// The only tools whose calls this runner takes. Such a runner leaves everything about all
+    /// tools to the others: the catalog, errors of definitions, triggers and bootstraps. It also
+    /// takes no calls by local dispatch. Default: empty, for all tools.
     pub only_tools: Vec<String>,
     /// Tells whether the runner can claim calls. Keep a copy, to serve it to a probe.
     pub claim_health: Arc<ClaimHealth>,

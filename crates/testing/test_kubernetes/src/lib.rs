@@ -1,7 +1,7 @@
 //! A cluster for tests, with the part of Kubernetes that pods of programs need: an API server over
 //! TLS that keeps pods and secrets, answers as the real one does and refuses what a role does not
-//! allow, and a kubelet that runs each container in a jail, as its specification says. On request it
-//! misbehaves.
+//! allow, and a kubelet that runs each container in a jail, as its specification says. On request
+//! it misbehaves.
 //!
 //! Begin with `cluster.rs`, then `api.rs` and `kubelet.rs`.
 

@@ -4,8 +4,8 @@
 //!
 //! A pod runs `wrapper.py`, which starts the program, bounds its output and tells how it ended. The
 //! program itself comes by a Secret that the pod owns, so that no specification shows it. That no
-//! network is reached is proved by a probe pod at the start. A script with packages is in a pod that
-//! reaches their index; for it the wrapper closes the network.
+//! network is reached is proved by a probe pod at the start. A script with packages is in a pod
+//! that reaches their index; for it the wrapper closes the network.
 //!
 //! This crate knows no queue: a runner claims the calls. It speaks to the API server with the few
 //! requests that it needs, instead of with a client library.

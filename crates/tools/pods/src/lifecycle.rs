@@ -19,8 +19,8 @@ use crate::report::MAX_LOG;
 use crate::settings::Settings;
 use crate::spec::{self, INSTALLER, PROGRAM};
 
-/// How long the log of a pod that ended is asked for, and how long a pod is tried to be deleted. The
-/// sweep deletes what is left.
+/// How long the log of a pod that ended is asked for, and how long a pod is tried to be deleted.
+/// The sweep deletes what is left.
 const READING: Duration = Duration::from_secs(15);
 const DELETING: Duration = Duration::from_mins(1);
 

@@ -109,8 +109,8 @@ impl Order {
                 None => json!({"name": "work", "emptyDir": {"sizeLimit": WORK_SIZE}}),
             });
         }
-        // What the policies of the cluster do not close, the wrapper does: the way to the index, and
-        // all of it if the operator accepted an open network.
+        // What the policies of the cluster do not close, the wrapper does: the way to the index,
+        // and all of it if the operator accepted an open network.
         wrapper["close_network"] = (installer.is_some() || settings.accept_open_network).into();
         let bounds =
             CommandLimits { processor_time: Duration::from_millis(call.limits.cpu_ms()), ..CommandLimits::default() };

@@ -1,5 +1,6 @@
-# Asks from a pod without the wrapper's filter what the cluster lets such a pod reach: the API server,
-# which answers for certain, and the name servers. Prints one line of JSON with what answered.
+# Asks from a pod without the wrapper's filter what the cluster lets such a pod reach: the API
+# server, which answers for certain, and the name servers. Prints one line of JSON with what
+# answered.
 import json, socket, sys, threading
 
 PATIENCE = 4

@@ -166,8 +166,8 @@ impl Cluster {
         .await
     }
 
-    /// Waits until `seen` finds in the pod's state what it looks for. Reads the pod again after each
-    /// watch, however it ended.
+    /// Waits until `seen` finds in the pod's state what it looks for. Reads the pod again after
+    /// each watch, however it ended.
     pub async fn until<T>(&self, name: &str, mut seen: impl FnMut(&Pod) -> Option<T>) -> Result<T, ApiError> {
         let mut pause = PAUSE.0;
         loop {

@@ -57,8 +57,8 @@ impl Cluster {
     }
 }
 
-/// The pod after one change. `None` for the last line: the pod was deleted, or an error. Reading the
-/// pod again then shows which.
+/// The pod after one change. `None` for the last line: the pod was deleted, or an error. Reading
+/// the pod again then shows which.
 fn read(line: &[u8]) -> Result<Option<Pod>, ApiError> {
     let unreadable = |error: serde_json::Error| ApiError::Unreadable(error.to_string());
     let change: Change<'_> = serde_json::from_slice(line).map_err(unreadable)?;
