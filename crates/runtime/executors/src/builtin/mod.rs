@@ -107,8 +107,12 @@ impl BuiltinExecutor {
         }
         let Ok(tool) = self.tool(definition) else { return Vec::new() };
         match (required_isolation(definition), tool.isolation()) {
-            (Some(required), has) if has != Some(required) => vec![format!(
-                "Its record requires the isolation {required:?}, which this runner does not have for it. {}",
+            (Some(required), None) => vec![format!(
+                "Its record requires the isolation {required:?}, but it runs no programs; remove \
+                 implementation.isolation."
+            )],
+            (Some(required), Some(has)) if has != required => vec![format!(
+                "Its record requires the isolation {required:?}, and this runner has {has:?} for it. {}",
                 match required {
                     "pod" => "Start `rcrt scripts-manager` with --pod-tool for it.",
                     _ => "Start a runner that runs it in a jail.",

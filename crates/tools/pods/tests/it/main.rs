@@ -7,6 +7,7 @@ mod leftovers;
 mod misbehaving;
 mod network;
 mod packages;
+mod required_isolation;
 mod specification;
 mod suite;
 mod working_folder;

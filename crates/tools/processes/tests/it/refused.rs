@@ -1,6 +1,6 @@
 //! If a restriction is not available, nothing runs: the tools wait and say what is missing.
 
-use rcrt_breadcrumb::ErrorCode;
+use rcrt_breadcrumb::{ErrorCode, Implementation};
 use rcrt_executors::{BuiltinExecutor, Executor};
 use rcrt_jail::command::{Helper, Jail};
 use rcrt_processes::{DiskBounds, Settings};
@@ -78,4 +78,17 @@ async fn the_tools_wait_and_run_nothing() {
         assert!(failure.message.contains(&waits[0]), "{failure}");
     }
     assert!(!folders.path().join("work").exists());
+}
+
+/// Other runners leave its calls to a scripts manager.
+#[tokio::test]
+async fn a_tool_that_requires_pods_is_not_run_in_a_jail() {
+    needs_the_jail!();
+    let tools = crate::fixture::Tools::new().await;
+    let mut definition = rcrt_test_tenant::seeded("bash");
+    assert_eq!(tools.executor.missing_requirements(&definition), Vec::<String>::new());
+    let Implementation::Native(native) = &mut definition.implementation else { panic!("it is code") };
+    native.settings.insert("isolation".into(), "pod".into());
+    let missing = tools.executor.missing_requirements(&definition);
+    assert!(missing.len() == 1 && missing[0].contains("rcrt scripts-manager"), "{missing:?}");
 }
