@@ -14,6 +14,8 @@ use crate::cluster::State;
 use crate::objects::Objects;
 
 const MIB: u64 = 1024 * 1024;
+/// A cluster does not bound it.
+const PROCESSOR_TIME: Duration = Duration::from_hours(1);
 
 /// The texts of the secrets that a pod mounts, by the name of the volume.
 pub struct Volumes {
@@ -70,7 +72,7 @@ pub async fn run(state: &State, pod: &Value, container: &Value, (volumes, folder
         network,
         bounds: CommandLimits {
             time,
-            processor_time: time,
+            processor_time: PROCESSOR_TIME,
             cpu_percent: number("cpu", "m") / 10,
             memory: number("memory", "Mi") * MIB,
             output: 32 * 1024 * 1024,

@@ -106,12 +106,20 @@ def kill(child):
     child.wait()
 
 
+def bound(what, soft, hard):
+    """Sets a limit, unless there is a lower one already."""
+    own = resource.getrlimit(what)[1]
+    if own != resource.RLIM_INFINITY:
+        soft, hard = min(soft, own), min(hard, own)
+    resource.setrlimit(what, (soft, hard))
+
+
 def run(order):
     def limit():
         seconds = order["processor_seconds"]
-        resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
-        resource.setrlimit(resource.RLIMIT_FSIZE, (order["file"], order["file"]))
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        bound(resource.RLIMIT_CPU, seconds, seconds + 1)
+        bound(resource.RLIMIT_FSIZE, order["file"], order["file"])
+        bound(resource.RLIMIT_CORE, 0, 0)
 
     program = list(order["program"])
     program[0] = shutil.which(program[0]) or program[0]
