@@ -23,6 +23,18 @@ const PACKAGES_SIZE: &str = "2G";
 const WORK_SIZE: &str = "1G";
 /// The path of a bash command, which the wrapper reads.
 const COMMAND: &str = "/run/command";
+/// The shell script of an installation. `$0` is the folder; the arguments are the packages. An image
+/// without pip installs the one that its Python has.
+const INSTALLATION: &str = r#"set -e
+mkdir -p "$0/tmp"
+python3 -I -m venv --without-pip "$0"
+if python3 -m pip --python "$0" --version >/dev/null 2>&1; then
+    python3 -m pip --python "$0" OPTIONS -- "$@"
+else
+    "$0/bin/python" -I -m ensurepip --default-pip >/dev/null
+    "$0/bin/python" -m pip OPTIONS -- "$@"
+fi
+rm -rf "$0/tmp""#;
 /// How long the wrapper and the cluster may take around the program.
 pub const AROUND: Duration = Duration::from_secs(30);
 
@@ -131,12 +143,8 @@ fn installation(packages: &PackageSet, limits: &Limits, settings: &Settings) -> 
                        with --package-index";
         return Err(ToolFailure::new(ErrorCode::PermissionDenied, message));
     };
-    let script = format!(
-        "mkdir -p {PACKAGES_FOLDER}/tmp && python3 -I -m venv --without-pip {PACKAGES_FOLDER} && python3 -m pip \
-         --python {PACKAGES_FOLDER} {} -- \"$@\" && rm -rf {PACKAGES_FOLDER}/tmp",
-        PIP_OPTIONS.join(" ")
-    );
-    let mut program = vec!["sh", "-c", script.as_str(), "sh"];
+    let script = INSTALLATION.replace("OPTIONS", &PIP_OPTIONS.join(" "));
+    let mut program = vec!["sh", "-c", script.as_str(), PACKAGES_FOLDER];
     program.extend(packages.names());
     let temporary = format!("{PACKAGES_FOLDER}/tmp");
     let mut variables = vec![
