@@ -89,9 +89,12 @@ pub enum Language {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Isolation {
-    /// A fresh global scope for every call.
+    /// Nothing. Calls of the same tool version in the same tenant can follow each other in one
+    /// process, each with the globals and the module as they are at first.
     #[default]
     Call,
+    /// Nothing, and each call has a process of its own, in which it can change builtins.
+    Process,
     /// Calls of the same tool version in the same tenant can share globals.
     Tool,
 }

@@ -329,7 +329,7 @@ impl<'t> Tested<'t> {
             request: RequestContext { id: request().request_id, ..RequestContext::default() },
             secrets,
             limits,
-            isolation: Isolation::Call,
+            isolation: Isolation::Process,
             hrtime: self.definition.permissions.hrtime,
             seed,
         }

@@ -41,7 +41,7 @@ pub async fn check(
         request: RequestContext::default(),
         secrets: BTreeMap::new(),
         limits,
-        isolation: Isolation::Call,
+        isolation: Isolation::Process,
         hrtime: false,
         seed: None,
     };

@@ -134,7 +134,7 @@ async fn compile_code(name: String, code: ToolCode) -> Result<Arc<Script>, ToolF
 }
 
 fn keeps_state(definition: &ToolDefinition) -> bool {
-    matches!(&definition.implementation, Implementation::Code(code) if code.isolation != Isolation::Call)
+    matches!(&definition.implementation, Implementation::Code(code) if code.isolation == Isolation::Tool)
 }
 
 /// `context.secrets` has the secrets that the record names. `getSecret` reads others that were
@@ -223,7 +223,9 @@ mod tests {
 
     #[test]
     fn only_isolation_per_tool_keeps_state() {
-        for (isolation, keeps) in [(json!(null), false), (json!("call"), false), (json!("tool"), true)] {
+        for (isolation, keeps) in
+            [(json!(null), false), (json!("call"), false), (json!("process"), false), (json!("tool"), true)]
+        {
             let mut context = json!({"name": "one", "code": {"language": "javascript", "source": ""}});
             if !isolation.is_null() {
                 context["isolation"] = isolation.clone();

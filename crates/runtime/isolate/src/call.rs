@@ -1,5 +1,5 @@
-//! One call: evaluates the tool's module unless it was kept, calls `execute`, and returns its
-//! result.
+//! One call: evaluates the tool's module, unless its state was kept, calls `execute`, and returns
+//! its result.
 
 use std::task::Poll;
 use std::time::Duration;
@@ -9,14 +9,15 @@ use deno_core::error::CoreError;
 use deno_core::{ModuleId, ModuleSpecifier, PollEventLoopOptions, v8};
 use rcrt_breadcrumb::ErrorCode;
 use rcrt_sandbox::protocol::{CallResult, CallStart, Kind, MAX_CODE_CACHE_BYTES};
-use rcrt_sandbox::{Seed, Task};
+use rcrt_sandbox::{Isolation, Seed, Task};
 use serde_json::value::RawValue;
 
 use crate::engine::Isolate;
 use crate::link::Link;
 use crate::loader::Module;
 use crate::ops::Clock;
-use crate::outcome::{failed, from_engine, from_invoke};
+use crate::outcome::{failed, from_engine, from_evaluation, from_invoke};
+use crate::tool_module;
 
 /// A call as it came from the parent.
 pub struct Work {
@@ -32,22 +33,34 @@ pub async fn run(isolate: &mut Isolate, link: &Link, Work { start, cache, .. }: 
     if let Some(seed) = start.seed {
         plant(isolate, seed);
     }
-    if let Some(javascript) = start.javascript {
-        let module = Module { javascript, cache, wants_cache: start.wants_cache };
-        match evaluate(isolate, link, &start.file_name, module).await {
-            Ok(Some(execute)) => isolate.execute = Some(execute),
-            Ok(None) => {
-                return failed(
-                    ErrorCode::ExecutionFailed,
-                    "the tool does not export a function execute; write: export async function execute(input, context)",
-                );
+    let found = match start.javascript {
+        Some(javascript) if start.isolation == Isolation::Call => {
+            match tool_module::harden(isolate, &start.file_name, &javascript) {
+                Ok(()) => tool_module::evaluate(isolate, start.hrtime, cache.as_deref()).await,
+                Err(error) => Err(error),
             }
-            Err(error) => return from_engine(&error, start.memory_mb),
         }
-    }
-    let Some(execute) = isolate.execute.clone() else {
-        return failed(ErrorCode::ExecutionFailed, "the call does not contain the tool's code");
+        Some(javascript) => {
+            let module = Module { javascript, cache, wants_cache: start.wants_cache };
+            evaluate(isolate, link, &start.file_name, module).await
+        }
+        None if isolate.module.is_some() => tool_module::evaluate(isolate, start.hrtime, None).await,
+        None if isolate.execute.is_some() => Ok(isolate.execute.clone()),
+        None => return failed(ErrorCode::ExecutionFailed, "the call does not contain the tool's code"),
     };
+    let execute = match found {
+        Ok(Some(execute)) => execute,
+        Ok(None) => {
+            return failed(
+                ErrorCode::ExecutionFailed,
+                "the tool does not export a function execute; write: export async function execute(input, context)",
+            );
+        }
+        Err(error) => return from_evaluation(&error, start.memory_mb),
+    };
+    if start.isolation == Isolation::Tool {
+        isolate.execute = Some(execute.clone());
+    }
     if start.task == Task::Check {
         return CallResult::Ok(RawValue::NULL.to_owned());
     }
@@ -55,8 +68,8 @@ pub async fn run(isolate: &mut Isolate, link: &Link, Work { start, cache, .. }: 
         Ok(text) => from_invoke(text, start.memory_mb),
         Err(error) => from_engine(&error, start.memory_mb),
     };
-    if start.keep {
-        settle(isolate).await;
+    if start.isolation != Isolation::Process && settle(isolate).await && start.isolation == Isolation::Call {
+        tool_module::clean(isolate);
     }
     result
 }
@@ -74,13 +87,13 @@ fn plant(isolate: &mut Isolate, seed: Seed) {
 }
 
 /// Polls the event loop once, so that what is ready runs within this call. What still waits
-/// afterwards is really pending.
-async fn settle(isolate: &mut Isolate) {
-    let _ = std::future::poll_fn(|context| {
+/// afterwards is really pending. Returns whether nothing waits, as far as the event loop knows.
+async fn settle(isolate: &mut Isolate) -> bool {
+    std::future::poll_fn(|context| {
         let polled = isolate.runtime.poll_event_loop(context, PollEventLoopOptions::default());
-        Poll::Ready(polled.is_ready())
+        Poll::Ready(matches!(polled, Poll::Ready(Ok(()))))
     })
-    .await;
+    .await
 }
 
 /// Evaluates the module; returns its `execute` if that is a function.
@@ -114,9 +127,17 @@ async fn evaluate_module(
     let namespace = runtime.get_module_namespace(module)?;
     deno_core::scope!(scope, runtime);
     let namespace = v8::Local::new(scope, namespace);
-    let Some(name) = v8::String::new(scope, "execute") else { return Ok(None) };
-    let execute = namespace.get(scope, name.into()).and_then(|value| v8::Local::<v8::Function>::try_from(value).ok());
-    Ok(execute.map(|execute| v8::Global::new(scope, execute)))
+    Ok(execute_of(scope, namespace))
+}
+
+/// The function `execute` that a module with this namespace exports.
+pub fn execute_of<'s>(
+    scope: &mut v8::PinScope<'s, '_>,
+    namespace: v8::Local<'s, v8::Object>,
+) -> Option<v8::Global<v8::Function>> {
+    let name = v8::String::new(scope, "execute")?;
+    let execute = v8::Local::<v8::Function>::try_from(namespace.get(scope, name.into())?).ok()?;
+    Some(v8::Global::new(scope, execute))
 }
 
 /// A minimal tool.

@@ -13,6 +13,7 @@ use crate::loader::Main;
 use crate::memory::Account;
 use crate::ops::{Clock, Console, Fetches, Progress, Timers};
 use crate::stop::Stop;
+use crate::tool_module::ToolModule;
 
 const MIB: usize = 1024 * 1024;
 /// How much the heap can grow beyond its limit while the call is being ended, in bytes.
@@ -54,8 +55,14 @@ pub struct Isolate {
     pub prepare: v8::Global<v8::Function>,
     /// `seed` of `main.js`: makes the clock and the random numbers the same in each run.
     pub seed: v8::Global<v8::Function>,
-    /// The tool's `execute`, after its module was evaluated.
+    /// `harden` of `main.js`: makes everything that calls share unchangeable.
+    pub harden: v8::Global<v8::Function>,
+    /// `clean` of `main.js`: whether the next call finds what the first one found.
+    pub clean: v8::Global<v8::Function>,
+    /// The tool's `execute` that an earlier call kept with all its state.
     pub execute: Option<v8::Global<v8::Function>>,
+    /// The tool's module, if each call evaluates it again in this isolate.
+    pub module: Option<ToolModule>,
     /// Heap limit with which the isolate was created, in MiB.
     made_for: u64,
     /// Heap limit of the running call, in bytes.
@@ -98,30 +105,38 @@ impl Isolate {
         watch_heap(&mut runtime, &heap_limit, stop);
         let start =
             runtime.execute_script("sandbox:start", "globalThis.__sandbox()").map_err(|error| error.to_string())?;
-        let (invoke, prepare, seed) = {
+        let [invoke, prepare, seed, harden, clean] = {
             deno_core::scope!(scope, &mut runtime);
             // No eval and no Function from text, even if the validators missed it.
             scope.get_current_context().set_allow_generation_from_strings(false);
-            let pair = v8::Local::new(scope, start).to_object(scope).ok_or("the start script returns nothing")?;
+            let list = v8::Local::new(scope, start).to_object(scope).ok_or("the start script returns nothing")?;
             let function = |index| {
-                let value = pair.get_index(scope, index);
+                let value = list.get_index(scope, index);
                 let function = value.and_then(|value| v8::Local::<v8::Function>::try_from(value).ok());
                 function.map(|function| v8::Global::new(scope, function)).ok_or("the start script returns no function")
             };
-            (function(0)?, function(1)?, function(2)?)
+            [function(0)?, function(1)?, function(2)?, function(3)?, function(4)?]
         };
         Ok(Self {
             runtime,
             invoke,
             prepare,
             seed,
+            harden,
+            clean,
             execute: None,
+            module: None,
             made_for: memory_mb,
             heap_limit,
             account,
             main,
             stop: stop.clone(),
         })
+    }
+
+    /// Whether it belongs to one script, whose next call does not bring the code.
+    pub fn is_kept(&self) -> bool {
+        self.execute.is_some() || self.module.is_some()
     }
 
     /// Whether the last call left a pending operation.

@@ -27,6 +27,7 @@ mod serve;
 mod snapshot;
 mod stop;
 mod tasks;
+mod tool_module;
 #[cfg(target_os = "linux")]
 mod zygote;
 

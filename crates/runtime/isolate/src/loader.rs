@@ -96,6 +96,7 @@ impl ModuleLoader for Main {
     }
 }
 
-fn refused(specifier: &str) -> JsErrorBox {
+/// The error for every import of a tool.
+pub fn refused(specifier: &str) -> JsErrorBox {
     JsErrorBox::type_error(format!("a tool cannot import anything (\"{specifier}\"); its code is one file"))
 }

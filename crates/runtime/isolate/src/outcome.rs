@@ -4,7 +4,7 @@ use deno_core::error::{CoreError, CoreErrorKind, JsError};
 use rcrt_breadcrumb::{ErrorCode, LimitName, LimitReached};
 use rcrt_sandbox::protocol::{CallResult, Failed, MAX_OUTPUT_BYTES};
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 use serde_json::value::RawValue;
 
 /// The error for a tool whose promise can no longer settle.
@@ -66,6 +66,33 @@ pub fn from_invoke(mut text: String, memory_mb: u64) -> CallResult {
         Ok(InvokeFailure::Thrown(thrown)) => from_thrown(thrown, memory_mb),
         Err(error) => failed(ErrorCode::ExecutionFailed, format!("cannot parse the engine's result: {error}")),
     }
+}
+
+/// Errors of compiling and evaluating a module.
+pub fn from_evaluation(error: &CoreError, memory_mb: u64) -> CallResult {
+    match error.as_kind() {
+        CoreErrorKind::PendingPromiseResolution => failed(ErrorCode::ExecutionFailed, MODULE_NEVER_SETTLES),
+        _ => from_engine(error, memory_mb),
+    }
+}
+
+/// What the engine says about a change of an object that cannot be changed.
+const REFUSED_CHANGES: [&str; 5] = [
+    "is not extensible",
+    "Cannot assign to read only property",
+    "Cannot redefine property",
+    "Cannot delete property",
+    "Cannot set property",
+];
+
+/// Whether the tool failed, or may have failed, because it changes what calls share. Its own
+/// unchangeable objects have the same errors.
+pub fn is_refused_change(result: &CallResult) -> bool {
+    let CallResult::Failed(Failed { message, details, .. }) = result else { return false };
+    let cause = details.as_ref().and_then(|details| details.get("cause")).and_then(Value::as_str).unwrap_or_default();
+    [message.as_str(), cause]
+        .iter()
+        .any(|text| text.contains("TypeError") && REFUSED_CHANGES.iter().any(|words| text.contains(words)))
 }
 
 /// Errors of the engine: compiling, importing, evaluating the module, a promise that can never

@@ -12,6 +12,7 @@ use deno_core::v8;
 use deno_crypto::rand::RngCore;
 use deno_crypto::rand::rngs::OsRng;
 use rcrt_breadcrumb::ErrorCode;
+use rcrt_sandbox::Isolation;
 use rcrt_sandbox::protocol::{
     CallDone, CallResult, CallStart, Frame, FrameError, Hello, Kind, PROTOCOL_VERSION, Protection, Ready, StartMarker,
     decode, encode, read_frame,
@@ -26,7 +27,7 @@ use crate::isolate_fork::{self, IsolateTurn};
 use crate::jail::{self, OwnMemory, OwnProcFolder};
 use crate::link::Link;
 use crate::memory::Meter;
-use crate::outcome::failed;
+use crate::outcome::{self, failed};
 use crate::stop::{Reason, Stop};
 use crate::tasks::Tasks;
 use crate::{Jailed, WorkerError};
@@ -183,6 +184,11 @@ struct Host {
     spent: Option<Arc<Notify>>,
 }
 
+/// Whether the call did not end by itself.
+fn was_stopped(result: &CallResult) -> bool {
+    matches!(result, CallResult::Terminated | CallResult::OutOfMemory)
+}
+
 impl Host {
     async fn serve(
         mut self,
@@ -203,8 +209,7 @@ impl Host {
         while let Some(work) = next {
             let start = &work.start;
             let isolate = match ready.take() {
-                Some(isolate) if isolate.execute.is_some() && start.javascript.is_none() => Ok(isolate),
-                Some(isolate) if isolate.execute.is_none() => Ok(isolate),
+                Some(isolate) if isolate.is_kept() == start.javascript.is_none() => Ok(isolate),
                 other => {
                     drop(other);
                     self.memory_mb = start.memory_mb;
@@ -257,7 +262,7 @@ impl Host {
 
     /// Runs the call and sends its result. Returns whether the isolate is kept for the next call.
     async fn call(&self, mut isolate: Isolate, work: Work) -> Result<(Isolate, bool), WorkerError> {
-        let CallStart { memory_mb, hrtime, keep, is_counted, .. } = work.start;
+        let CallStart { memory_mb, hrtime, isolation, is_counted, .. } = work.start;
         let call = work.call;
         isolate.admit(memory_mb, hrtime);
         self.link.begin(call);
@@ -288,11 +293,19 @@ impl Host {
         // Work on the other thread has a pending op that waits for it: without an op, that thread
         // is idle.
         let spent = !is_idle && !crypto_thread::is_idle().await;
-        let kept = keep && is_quiet && !spent && matches!(result, CallResult::Ok(_)) && isolate.execute.is_some();
+        let tool = isolate.module.as_ref();
+        let is_ready = match isolation {
+            Isolation::Process => false,
+            Isolation::Tool => matches!(result, CallResult::Ok(_)) && isolate.execute.is_some(),
+            Isolation::Call => tool.is_some_and(|tool| tool.is_clean) && !was_stopped(&result),
+        };
+        let kept = is_ready && is_quiet && !spent;
         self.link.end();
-        let is_cache_refused = isolate.main.was_cache_refused();
+        let is_cache_refused = isolate.main.was_cache_refused() || tool.is_some_and(|tool| tool.is_cache_refused);
+        // Also if the realm could not be hardened.
+        let is_refused_change = isolation == Isolation::Call && (tool.is_none() || outcome::is_refused_change(&result));
         let omitted_lines = isolate.omitted_lines();
-        self.done(call, &CallDone { kept, spent, is_cache_refused, omitted_lines, result })?;
+        self.done(call, &CallDone { kept, spent, is_cache_refused, is_refused_change, omitted_lines, result })?;
         Ok((isolate, kept))
     }
 

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use uuid::Uuid;
 
-use crate::CodeCache;
+use crate::{CodeCache, Sharing};
 
 /// A tool version's code, ready for the engine.
 #[derive(Debug)]
@@ -21,12 +21,14 @@ pub struct Script {
     pub source_map: Option<rcrt_typescript::SourceMap>,
     /// The engine's code cache for the script, if it made one.
     pub cache: CodeCache,
+    /// Whether its calls share a process.
+    pub sharing: Sharing,
 }
 
 impl Script {
     /// A script without a code cache.
     pub fn new(file_name: String, javascript: String, source_map: Option<rcrt_typescript::SourceMap>) -> Self {
-        Self { file_name, javascript, source_map, cache: CodeCache::default() }
+        Self { file_name, javascript, source_map, cache: CodeCache::default(), sharing: Sharing::default() }
     }
 }
 

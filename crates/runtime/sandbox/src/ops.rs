@@ -39,6 +39,8 @@ pub struct Ops {
     /// Bytes of the arguments of all current ops.
     asked: usize,
     uploads: UploadCapacity,
+    /// Whether the call asked for any op.
+    pub has_begun: bool,
 }
 
 struct Op {
@@ -83,7 +85,7 @@ impl Credit {
 
 impl Ops {
     pub fn new(host: Arc<dyn HostOps>, call: u32, out: mpsc::Sender<Frame>, uploads: UploadCapacity) -> Self {
-        Self { host, call, out, running: FuturesUnordered::new(), known: HashMap::new(), asked: 0, uploads }
+        Self { host, call, out, running: FuturesUnordered::new(), known: HashMap::new(), asked: 0, uploads, has_begun: false }
     }
 
     /// Waits until an op ends; never returns if there is none.
@@ -98,6 +100,7 @@ impl Ops {
 
     /// Handles a frame of an op.
     pub fn take(&mut self, frame: &Frame) -> Result<(), Breach> {
+        self.has_begun |= matches!(frame.kind, Kind::Api | Kind::Fetch);
         match frame.kind {
             Kind::Api => self.api(frame),
             Kind::Fetch => self.fetch(frame),

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::Level;
+use crate::{Level, memory_pressure};
 
 /// The program that becomes a worker process: it calls `isolate::worker_main`. It gets an empty
 /// environment, `/` as its working directory, and one socket.
@@ -38,6 +38,8 @@ pub struct SandboxOptions {
     pub spares: usize,
     /// A worker that was idle for this long is stopped.
     pub idle: Duration,
+    /// Whether memory is scarce. While it is, idle workers are stopped, longest idle first.
+    pub is_memory_scarce: fn() -> bool,
     /// The time between the request to end a call and the kill of its process.
     pub grace: Duration,
     /// Limit on buffered request bodies of all calls together, in bytes. Each call can send one
@@ -57,6 +59,7 @@ impl SandboxOptions {
             max_workers: (processors * 4).clamp(8, 64),
             spares: 2,
             idle: Duration::from_mins(1),
+            is_memory_scarce: memory_pressure::is_memory_scarce,
             grace: Duration::from_millis(250),
             upload_bytes: 64 * 1024 * 1024,
         }

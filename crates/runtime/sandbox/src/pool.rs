@@ -59,11 +59,17 @@ struct State {
 struct Idle {
     worker: Worker,
     owner: Uuid,
-    /// The script whose isolate the worker kept.
-    kept: Option<Arc<Script>>,
+    /// What the worker kept its isolate for.
+    kept: Option<Kept>,
     since: Instant,
     /// Its CPU time at that moment.
     cpu_time: Option<Duration>,
+}
+
+/// What a worker keeps its isolate for.
+pub struct Kept {
+    pub script: Arc<Script>,
+    pub isolation: Isolation,
 }
 
 impl Idle {
@@ -85,7 +91,9 @@ impl Idle {
             );
             return false;
         }
-        if self.kept.is_none() && self.worker.bounds.uses_excess_memory() {
+        // The state of a tool that keeps it is its own.
+        let has_state = self.kept.as_ref().is_some_and(|kept| kept.isolation == Isolation::Tool);
+        if !has_state && self.worker.bounds.uses_excess_memory() {
             tracing::debug!(process = self.worker.process_id(), "stopping a sandbox worker that holds too much memory");
             return false;
         }
@@ -193,9 +201,9 @@ impl Pool {
     fn take(&self, wanted: &WorkerRequest<'_>) -> Option<(Worker, bool)> {
         let mut state = self.state.lock();
         let own = |idle: &Idle| idle.owner == wanted.owner;
-        let kept_this = |idle: &Idle| idle.kept.as_ref().is_some_and(|kept| Arc::ptr_eq(kept, wanted.script));
-        if wanted.isolation == Isolation::Tool
-            && let Some(at) = state.idle.iter().rposition(|idle| own(idle) && kept_this(idle))
+        let is_for_this = |kept: &Kept| kept.isolation == wanted.isolation && Arc::ptr_eq(&kept.script, wanted.script);
+        let kept_this = |idle: &Idle| idle.kept.as_ref().is_some_and(is_for_this);
+        if let Some(at) = state.idle.iter().rposition(|idle| own(idle) && kept_this(idle))
         {
             return Some((state.idle.remove(at).worker, true));
         }
@@ -236,7 +244,7 @@ impl Pool {
     }
 
     /// Returns a worker to the pool after a call that left it usable.
-    pub fn release(&self, pooled: PooledWorker, kept: Option<Arc<Script>>) {
+    pub fn release(&self, pooled: PooledWorker, kept: Option<Kept>) {
         if self.closed.is_cancelled() || pooled.worker.is_exhausted() {
             return;
         }
@@ -249,7 +257,8 @@ impl Pool {
         }
     }
 
-    /// Refills the spares and stops workers that were idle for too long, until the pool is closed.
+    /// Refills the spares and stops workers that were idle for too long or whose memory is needed,
+    /// until the pool is closed.
     pub async fn maintain(&self) {
         let mut rounds = tokio::time::interval((self.options.idle / 4).clamp(SHORTEST_ROUND, LONGEST_ROUND));
         loop {
@@ -296,9 +305,14 @@ impl Pool {
     }
 
     fn retire(&self) {
+        let is_memory_scarce = (self.options.is_memory_scarce)();
         let mut state = self.state.lock();
         let idle = self.options.idle;
         state.idle.retain_mut(|worker| worker.since.elapsed() < idle && worker.is_reusable());
+        if is_memory_scarce {
+            let half = state.idle.len().div_ceil(2);
+            state.idle.drain(..half);
+        }
         state.spares.retain_mut(Worker::is_alive);
         drop(state);
         self.cgroups.remove_leftovers();

@@ -13,11 +13,11 @@ use tokio_util::sync::CancellationToken;
 use crate::call_end::CallEnd;
 use crate::console::Console;
 use crate::limits::Cgroups;
-use crate::pool::{Pool, PooledWorker, WorkerRequest};
+use crate::pool::{Kept, Pool, PooledWorker, WorkerRequest};
 use crate::protocol::{CallStart, MAX_INPUT_BYTES, encode};
 use crate::snapshot::Snapshot;
 use crate::spawner::Spawner;
-use crate::supervise::{Watch, WorkerFate, supervise};
+use crate::supervise::{Ending, Watch, WorkerFate, supervise};
 use crate::upload::UploadCapacity;
 use crate::worker::Death;
 use crate::{CgroupUse, HostOps, Invocation, Isolation, Report, RunOutcome, SandboxError, SandboxOptions, Task};
@@ -25,6 +25,19 @@ use crate::{CgroupUse, HostOps, Invocation, Isolation, Report, RunOutcome, Sandb
 /// How many workers a call tries. A worker without a process for it is due to its tenant's earlier
 /// calls, not to this call.
 const MAX_WORKERS_TRIED: usize = 3;
+
+/// How one run of a call ended.
+struct CallOutcome {
+    call_end: CallEnd,
+    /// See [`Ending::is_repeatable`].
+    is_repeatable: bool,
+}
+
+impl From<CallEnd> for CallOutcome {
+    fn from(call_end: CallEnd) -> Self {
+        Self { call_end, is_repeatable: false }
+    }
+}
 
 pub struct Sandbox {
     pool: Arc<Pool>,
@@ -87,47 +100,66 @@ impl Sandbox {
         cancelled: CancellationToken,
     ) -> RunOutcome {
         let mut console = Console::default();
-        let call_end = self.end_of(&invocation, host, &cancelled, &mut console).await;
-        let result = call_end.result(&invocation.script, &invocation.limits);
+        let isolation = self.isolation_of(&invocation, &*host);
+        let mut end = self.end_of(&invocation, isolation, host.clone(), &cancelled, &mut console).await;
+        if end.is_repeatable {
+            console = Console::default();
+            end = self.end_of(&invocation, Isolation::Process, host, &cancelled, &mut console).await;
+        }
+        let result = end.call_end.result(&invocation.script, &invocation.limits);
         RunOutcome { result, console: console.lines, console_truncated: console.truncated }
+    }
+
+    /// Calls that others can follow in the same process are ordinary ones of a script that is
+    /// called often. A seed changes builtins, and who observes a call must see it once.
+    fn isolation_of(&self, invocation: &Invocation, host: &dyn HostOps) -> Isolation {
+        let is_ordinary = invocation.task == Task::Call && invocation.seed.is_none() && host.observer().is_none();
+        match invocation.isolation {
+            Isolation::Call if is_ordinary && invocation.script.sharing.begin(self.options.idle) => Isolation::Call,
+            Isolation::Call => Isolation::Process,
+            isolation => isolation,
+        }
     }
 
     async fn end_of(
         &self,
         invocation: &Invocation,
+        isolation: Isolation,
         host: Arc<dyn HostOps>,
         cancelled: &CancellationToken,
         console: &mut Console,
-    ) -> CallEnd {
+    ) -> CallOutcome {
         let script = &invocation.script;
         let may_cache = script.cache.is_wanted(script.javascript.len());
         let wanted = WorkerRequest {
             owner: invocation.owner_id,
             script,
-            isolation: invocation.isolation,
+            isolation,
             is_best_untouched: may_cache && invocation.task == Task::Check,
         };
         let mut pooled = match self.acquire(&wanted, cancelled).await {
             Ok(pooled) => pooled,
-            Err(call_end) => return call_end,
+            Err(call_end) => return call_end.into(),
         };
         let is_counted = pooled.has_script || pooled.worker.is_ready_for(invocation.limits.memory_mb);
-        let wants_cache = may_cache && pooled.worker.is_untouched();
-        let start = match start_payload(invocation, pooled.has_script, is_counted, wants_cache) {
+        let wants_cache = may_cache && isolation != Isolation::Call && pooled.worker.is_untouched();
+        let start = match start_payload(invocation, isolation, pooled.has_script, is_counted, wants_cache) {
             Ok(start) => start,
             Err(call_end) => {
-                self.pool.release(pooled, None);
-                return call_end;
+                let kept = pooled.has_script.then(|| Kept { script: script.clone(), isolation });
+                self.pool.release(pooled, kept);
+                return call_end.into();
             }
         };
         if let Err(error) = pooled.worker.bounds.admit(&invocation.limits) {
             let died = pooled.worker.kill().await;
             tracing::warn!(%error, ?died, "killing a sandbox worker: cannot set its limits");
-            return CallEnd::NoWorker(SandboxError::Limits(error.to_string()));
+            return CallEnd::NoWorker(SandboxError::Limits(error.to_string())).into();
         }
         let watch = Watch {
             script,
             has_script: pooled.has_script,
+            keeps: isolation != Isolation::Process,
             is_counted,
             wants_cache,
             host,
@@ -137,10 +169,10 @@ impl Sandbox {
             grace: self.options.grace,
             uploads: &self.uploads,
         };
-        let (call_end, after) = supervise(&mut pooled.worker, start, watch, console).await;
-        match (call_end, after) {
+        let Ending { call_end, fate, is_repeatable } = supervise(&mut pooled.worker, start, watch, console).await;
+        let call_end = match (call_end, fate) {
             (call_end, WorkerFate::Kept) => {
-                self.pool.release(pooled, Some(invocation.script.clone()));
+                self.pool.release(pooled, Some(Kept { script: script.clone(), isolation }));
                 call_end
             }
             (call_end, WorkerFate::Fresh) => {
@@ -163,7 +195,8 @@ impl Sandbox {
                 pooled.worker.kill().await;
                 call_end
             }
-        }
+        };
+        CallOutcome { call_end, is_repeatable }
     }
 
     /// Acquires a worker that has a process for the call.
@@ -228,6 +261,7 @@ impl Drop for Sandbox {
 
 fn start_payload(
     invocation: &Invocation,
+    isolation: Isolation,
     has_script: bool,
     is_counted: bool,
     wants_cache: bool,
@@ -247,7 +281,7 @@ fn start_payload(
         input,
         context,
         memory_mb: invocation.limits.memory_mb,
-        keep: invocation.isolation == Isolation::Tool,
+        isolation,
         hrtime: invocation.hrtime,
         is_counted,
         wants_cache,

@@ -27,6 +27,8 @@ pub struct Watch<'a> {
     pub script: &'a Script,
     /// The call runs in the isolate that an earlier call of the same script kept.
     pub has_script: bool,
+    /// The worker may keep the isolate for the script's next call.
+    pub keeps: bool,
     /// An isolate is ready: the call's time counts from its first frame.
     pub is_counted: bool,
     /// The worker sends the engine's code cache of the script.
@@ -52,6 +54,15 @@ pub enum WorkerFate {
     Unusable,
 }
 
+/// How a call ended, and what follows from it.
+pub struct Ending {
+    pub call_end: CallEnd,
+    pub fate: WorkerFate,
+    /// It failed because it changes what calls of one process share, and asked for nothing: it can
+    /// be repeated in a process of its own.
+    pub is_repeatable: bool,
+}
+
 /// Why the worker was asked to end the call.
 #[derive(Clone, Copy)]
 enum StopReason {
@@ -65,7 +76,7 @@ pub async fn supervise(
     start: bytes::Bytes,
     watch: Watch<'_>,
     console: &mut Console,
-) -> (CallEnd, WorkerFate) {
+) -> Ending {
     let call = worker.next_call(!watch.has_script, watch.limits.memory_mb);
     let stop = CancellationToken::new();
     let (out, queue) = mpsc::channel(MAX_QUEUED_FRAMES);
@@ -112,6 +123,7 @@ pub async fn supervise(
 
     let usage = watch.host.observer().map(|_| limits.usage());
     drop(limits);
+    let has_begun_ops = frames.ops.has_begun;
     // Without ops there are no more writes; a partial write must be finished before the next call.
     drop(frames);
     if let (Some(observer), Some(usage)) = (watch.host.observer(), usage) {
@@ -123,14 +135,20 @@ pub async fn supervise(
         tracing::debug!(file = watch.script.file_name, "the engine refuses a script's code cache");
         watch.script.cache.refuse();
     }
+    let is_refused_change = done.as_ref().is_ok_and(|done| done.is_refused_change);
+    if is_refused_change {
+        tracing::debug!(file = watch.script.file_name, "a script gets a process for each call: it changes builtins");
+        watch.script.sharing.refuse();
+    }
     let is_whole = !is_writing || matches!(timeout(watch.grace, &mut writer).await, Ok(Ok(())));
     let fate = match &done {
         Ok(done) if done.spent => WorkerFate::Unusable,
-        Ok(done) if is_whole && done.kept => WorkerFate::Kept,
+        Ok(done) if is_whole && done.kept && watch.keeps => WorkerFate::Kept,
         Ok(_) if is_whole => WorkerFate::Fresh,
         _ => WorkerFate::Unusable,
     };
-    (call_end(stop_reason, done), fate)
+    let is_repeatable = is_refused_change && !has_begun_ops && stop_reason.is_none();
+    Ending { call_end: call_end(stop_reason, done), fate, is_repeatable }
 }
 
 /// Returns when the call must end, whatever the worker does.

@@ -5,6 +5,7 @@ import { report, reset } from "ext:sandbox/console.js";
 import { makeContext } from "ext:sandbox/context.js";
 import { describe } from "ext:sandbox/failure.js";
 import { beginTime, forgetChance, refresh } from "ext:sandbox/globals.js";
+import { clean, harden } from "ext:sandbox/harden.js";
 import { lockdown } from "ext:sandbox/lockdown.js";
 import { isInvalid, stringify } from "ext:sandbox/output.js";
 import { begin, prepare } from "ext:sandbox/running.js";
@@ -37,14 +38,15 @@ async function invoke(execute, input, context) {
 }
 
 /**
- * Prepares the isolate for tool code. Returns to the host the function that runs a call, the one
- * that resets the isolate after a rehearsal, and the one that seeds its clock and generators.
+ * Prepares the isolate for tool code. Returns functions to the host: to run a call, to reset the
+ * isolate before its first call and after a rehearsal, to seed its clock and generators, to harden
+ * its realm, and to clean that after a call.
  */
 function start() {
   refresh();
   lockdown();
   prepare();
-  return [invoke, renew, seed];
+  return [invoke, renew, seed, harden, clean];
 }
 
 /** Resets the isolate. */

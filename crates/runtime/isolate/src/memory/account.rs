@@ -125,6 +125,11 @@ impl Account {
         self.process.load(Ordering::Relaxed).saturating_sub(before).saturating_sub(UNREPORTED)
     }
 
+    /// Objects, strings and buffers, in bytes, with those that are not collected yet.
+    pub fn held(&self, isolate: &mut v8::Isolate) -> usize {
+        self.usage(isolate).sum()
+    }
+
     fn usage(&self, isolate: &mut v8::Isolate) -> HeapUsage {
         let statistics = isolate.get_heap_statistics();
         self.heap.store(statistics.used_heap_size(), Ordering::Relaxed);

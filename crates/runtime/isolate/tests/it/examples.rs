@@ -332,7 +332,7 @@ fn the_tools_limits_apply() {
 fn examples_share_nothing() {
     let examples = json!([{"input": {}, "output": 1}, {"input": {}, "output": 1}]);
     let body = "globalThis.n = (globalThis.n ?? 0) + 1; return globalThis.n;";
-    for isolation in ["call", "tool"] {
+    for isolation in ["call", "process", "tool"] {
         let reports = run(&tool(body, examples.clone(), json!({"isolation": isolation})));
         assert!(!has_failed(&reports), "{isolation}: {reports:?}");
     }

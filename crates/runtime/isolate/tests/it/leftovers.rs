@@ -83,7 +83,7 @@ fn call(number: u32, result: &str) -> Frame {
         input: RawValue::NULL.to_owned(),
         context: RawValue::from_string(r#"{"request":{"id":""},"secrets":{}}"#.into()).unwrap(),
         memory_mb: 64,
-        keep: false,
+        isolation: Isolation::Process,
         hrtime: false,
         seed: None,
         is_counted: true,

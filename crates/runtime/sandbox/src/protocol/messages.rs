@@ -1,7 +1,7 @@
 //! The JSON payloads.
 
 use bytes::Bytes;
-use rcrt_breadcrumb::{ErrorCode, LimitReached};
+use rcrt_breadcrumb::{ErrorCode, Isolation, LimitReached};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -87,15 +87,16 @@ pub enum ProtectionState {
 pub struct CallStart {
     pub task: Task,
     pub file_name: String,
-    /// Omitted if the worker kept the tool's isolate from the call before.
+    /// Omitted if the worker kept the script's isolate from the call before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub javascript: Option<String>,
     pub input: Box<RawValue>,
     /// `{request, secrets}`.
     pub context: Box<RawValue>,
     pub memory_mb: u64,
-    /// Keep the isolate for the next call of the same script.
-    pub keep: bool,
+    /// What the next call of the same script can find of this one. Unless each call has its own
+    /// process, the worker keeps its isolate for that call.
+    pub isolation: Isolation,
     /// Clocks finer than a millisecond.
     pub hrtime: bool,
     /// The worker reported that an isolate is ready, and the call's time counts from the sending of
@@ -121,6 +122,9 @@ pub struct CallDone {
     /// The engine did not take the code cache that came with the call.
     #[serde(default)]
     pub is_cache_refused: bool,
+    /// The call failed, or may have failed, because it changes what calls of one process share.
+    #[serde(default)]
+    pub is_refused_change: bool,
     /// Console lines beyond the limits, which were not sent.
     #[serde(default)]
     pub omitted_lines: u64,
@@ -130,7 +134,14 @@ pub struct CallDone {
 impl CallDone {
     /// The call is over and its isolate is not kept.
     pub fn fresh(result: CallResult) -> Self {
-        Self { kept: false, spent: false, is_cache_refused: false, omitted_lines: 0, result }
+        Self {
+            kept: false,
+            spent: false,
+            is_cache_refused: false,
+            is_refused_change: false,
+            omitted_lines: 0,
+            result,
+        }
     }
 }
 

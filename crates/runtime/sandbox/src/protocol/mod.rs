@@ -21,7 +21,7 @@ pub use start_marker::StartMarker;
 
 /// Both sides must come from the same build; the number detects a worker program of another
 /// version.
-pub const PROTOCOL_VERSION: u32 = 8;
+pub const PROTOCOL_VERSION: u32 = 9;
 /// The file descriptor of a worker's socket.
 pub const SOCKET_FD: i32 = 3;
 /// The file descriptor of a worker's start-up snapshot, if there is one.
