@@ -10,7 +10,7 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
-use rcrt_sandbox::Task;
+use rcrt_sandbox::{Isolation, Task};
 use rcrt_sandbox::protocol::{
     Begin, CallDone, CallResult, CallStart, ForkRequest, Frame, HEADER_BYTES, Kind, Mode, Ready, SOCKET_FD, decode,
     encode, read_frame, write_frame,

@@ -26,5 +26,7 @@ mod progress;
 mod protections;
 mod results;
 #[cfg(target_os = "linux")]
+mod reuse;
+#[cfg(target_os = "linux")]
 mod takeover;
 mod timing;

@@ -25,8 +25,9 @@ fn call_durations() {
     shared();
     eprintln!("start of a sandbox: {:?}", begun.elapsed());
     for (what, isolation, pause) in [
-        ("fresh isolate, prepared", Isolation::Call, Duration::from_millis(30)),
-        ("fresh isolate, back to back", Isolation::Call, Duration::ZERO),
+        ("fresh process, prepared", Isolation::Process, Duration::from_millis(30)),
+        ("fresh process, back to back", Isolation::Process, Duration::ZERO),
+        ("default", Isolation::Call, Duration::ZERO),
         ("kept isolate", Isolation::Tool, Duration::ZERO),
     ] {
         let mut call = invocation(&function("return input.a + 1"), json!({"a": 1}));

@@ -72,7 +72,8 @@ fn a_process_runs_one_call_or_the_calls_of_one_kept_isolate() {
     block_on(async {
         let program = Program::new();
         let sandbox = program.start(|_| {}).await;
-        let once = invocation(&function(WAITS), Value::Null);
+        let mut once = invocation(&function(WAITS), Value::Null);
+        once.isolation = Isolation::Process;
         let mut kept = once.clone();
         kept.isolation = Isolation::Tool;
         let mut other = invocation(&function(&format!("{WAITS}; /* another */")), Value::Null);

@@ -18,10 +18,10 @@ use crate::fixture::{Gate, ZYGOTE, block_on, function, invocation, start, worker
 
 /// The worker program under a unique name, which distinguishes its processes from those of other
 /// tests.
-struct Program(PathBuf);
+pub struct Program(PathBuf);
 
 impl Program {
-    fn new() -> Self {
+    pub fn new() -> Self {
         Self::of(&worker().program)
     }
 
@@ -32,7 +32,7 @@ impl Program {
     }
 
     /// A sandbox with one worker.
-    async fn start(&self, change: impl FnOnce(&mut SandboxOptions)) -> Sandbox {
+    pub async fn start(&self, change: impl FnOnce(&mut SandboxOptions)) -> Sandbox {
         start(|options| {
             options.worker.program.clone_from(&self.0);
             options.max_workers = 1;
@@ -43,7 +43,7 @@ impl Program {
     }
 
     /// Its processes that are children of this process.
-    fn workers(&self) -> BTreeSet<u32> {
+    pub fn workers(&self) -> BTreeSet<u32> {
         // The process name is all that its user sees of a process that is not dumpable.
         let own = &self.0.file_name().unwrap().to_str().unwrap()[..15];
         children(|pid| std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.trim() == own))

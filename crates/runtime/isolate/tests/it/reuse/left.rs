@@ -1,0 +1,169 @@
+//! What a call can leave in each kind of state that reflection does not show, and in everything
+//! that it does show.
+
+use serde_json::{Value, json};
+
+use super::{Calls, shows_children};
+use crate::fixture::block_on;
+
+/// What a call does, and an expression in which the next call would notice it.
+const LEFT: &[(&str, &str)] = &[
+    ("globalThis.left = 1", "Reflect.ownKeys(globalThis).includes('left')"),
+    ("globalThis[Symbol.for('left')] = 1", "Object.getOwnPropertySymbols(globalThis).map(String)"),
+    ("Object.defineProperty(globalThis, 'left', { value: 1 })", "'left' in globalThis"),
+    ("Object.preventExtensions(globalThis)", "Object.isExtensible(globalThis)"),
+    ("globalThis.fetch = () => 1", "fetch.length"),
+    ("const { fetch } = globalThis; delete globalThis.fetch; globalThis.fetch = fetch", "Reflect.ownKeys(globalThis).join()"),
+    ("Object.defineProperty(globalThis, 'URL', { enumerable: true })", "Object.keys(globalThis)"),
+    ("Reflect.setPrototypeOf(globalThis, { left: 1 })", "typeof left"),
+    ("Reflect.defineProperty(Object.getPrototypeOf(globalThis), 'left', { value: 1 })", "typeof left"),
+    ("Reflect.defineProperty(Array.prototype, 'left', { value: 1 })", "typeof [].left"),
+    ("Reflect.defineProperty(context.api.callTool, 'left', { value: 1 })", "typeof context.api.callTool.left"),
+    ("Reflect.defineProperty(Object.getOwnPropertyDescriptor(new Error(), 'stack')?.get ?? {}, 'left', { value: 1 })",
+        "typeof Object.getOwnPropertyDescriptor(new Error(), 'stack')?.get?.left"),
+    ("Reflect.set(Error, 'stackTraceLimit', 1)", "Error.stackTraceLimit"),
+    ("Reflect.set(Error, 'prepareStackTrace', () => 'mine')", "new Error('e').stack.split('\\n')[0]"),
+    ("/(secret)/.exec('a secret b')", "[RegExp.$1, RegExp.lastMatch, RegExp.leftContext, RegExp.rightContext, RegExp.input]"),
+    ("RegExp.input = 'secret'", "RegExp.input"),
+    ("console.count('x'); console.group('g'); console.time('t')", "(console.count('x'), console.timeEnd('t'))"),
+    ("performance.mark('secret'); performance.measure('m')", "performance.getEntries().length"),
+    ("performance.addEventListener('x', () => { globalThis.heard = 1 })",
+        "(performance.dispatchEvent(new Event('x')), typeof heard)"),
+    ("new PerformanceObserver(() => { globalThis.heard = 1 }).observe({ entryTypes: ['mark'] })",
+        "(performance.mark('m'), await rest(), typeof heard)"),
+    ("Error.captureStackTrace(globalThis); delete globalThis.stack",
+        "`${Object.getOwnPropertyDescriptor(new Error(), 'stack')?.get?.call(globalThis)}`"),
+    ("Error.captureStackTrace(globalThis, execute); Object.getOwnPropertyDescriptor(globalThis, 'stack')?.set?.call(globalThis, 'secret'); delete globalThis.stack",
+        "`${Object.getOwnPropertyDescriptor(new Error(), 'stack')?.get?.call(globalThis)}`"),
+    ("try { Error.captureStackTrace(Array.prototype) } catch {} Reflect.deleteProperty(Array.prototype, 'stack')",
+        "`${Object.getOwnPropertyDescriptor(new Error(), 'stack')?.get?.call(Array.prototype)}`"),
+    ("const proto = Reflect.getPrototypeOf(CustomEvent); Reflect.setPrototypeOf(CustomEvent, function () { return Array.prototype });
+        try { new CustomEvent('x', { detail: 'secret' }) } catch {} Reflect.setPrototypeOf(CustomEvent, proto)",
+        "(() => { try { return `${Object.getOwnPropertyDescriptor(CustomEvent.prototype, 'detail').get.call(Array.prototype)}` } catch (error) { return error.name } })()"),
+    ("class Base { constructor() { return Array.prototype } } class Stamp extends Base { #left = 1; static of(o) { return #left in o } } new Stamp()",
+        "(() => { class Base { constructor() { return Array.prototype } } class Stamp extends Base { #left = 1; static of(o) { return #left in o } } const was = Stamp.of([].__proto__); new Stamp(); return was })()"),
+    ("setTimeout(() => { globalThis.heard = 1 }, 1)", "(await rest(), typeof heard)"),
+    ("setInterval(() => { globalThis.heard = 1 }, 1)", "(await rest(), typeof heard)"),
+    ("AbortSignal.timeout(1).onabort = () => { globalThis.heard = 1 }", "(await rest(), typeof heard)"),
+    ("const { port1, port2 } = new MessageChannel(); port1.onmessage = () => { globalThis.heard = 1 }; port2.postMessage(1)",
+        "(await rest(), typeof heard)"),
+    ("new MessageChannel()", "1"),
+    ("import('x').catch(() => { globalThis.heard = 1 })", "(await rest(), typeof heard)"),
+    ("context.api.getBreadcrumb('x').catch(() => { globalThis.heard = 1 })", "(await rest(), typeof heard)"),
+    ("fetch('https://example.org/').catch(() => { globalThis.heard = 1 })", "(await rest(), typeof heard)"),
+    ("crypto.subtle.digest('SHA-256', new Uint8Array(1 << 20)).then(() => { globalThis.heard = 1 })", "(await rest(), typeof heard)"),
+    ("new Blob(['x']).text().then(() => { globalThis.heard = 1 })", "(await rest(), typeof heard)"),
+    ("new Response('x').body.pipeThrough(new CompressionStream('gzip')).getReader().read().then(rest).then(() => { globalThis.heard = 1 })",
+        "(await rest(), typeof heard)"),
+    ("new Response(new Blob(['x'])).body.getReader().read()", "1"),
+    ("(async () => { for (let i = 0; i < 50; i++) await null; globalThis.heard = 1 })()", "(await rest(), typeof heard)"),
+    ("WebAssembly.compile(new Uint8Array([0, 97, 115, 109, 1, 0, 0, 0])).then(() => { globalThis.heard = 1 })",
+        "(await rest(), typeof heard)"),
+    ("const registry = new FinalizationRegistry(() => { globalThis.heard = 1 }); for (let i = 0; i < 100; i++) registry.register({}, 1)",
+        "((() => { for (let i = 0; i < 40; i++) new Array(1e5).fill(i) })(), await rest(), typeof heard)"),
+    ("Reflect.setPrototypeOf(globalThis, Intl.NumberFormat.prototype); try { Intl.NumberFormat.call(globalThis) } catch {}",
+        "Object.getOwnPropertySymbols(globalThis).map(String)"),
+    ("URL.createObjectURL(new Blob(['x']))", "1"),
+];
+
+fn code(leave: &str, notice: &str) -> String {
+    format!(
+        "const rest = () => new Promise((done) => setTimeout(done, 20));
+         export async function execute(input, context) {{
+             if (input === 'leave') {{ {leave}; return null }}
+             return [{notice}];
+         }}"
+    )
+}
+
+#[test]
+fn no_kind_of_state_reaches_the_next_call() {
+    for (leave, notice) in LEFT {
+        block_on(async {
+            let calls = Calls::of(&code(leave, notice)).await;
+            let seen = async || {
+                let outcome = calls.run(json!("notice")).await;
+                let lines: Vec<String> = outcome.console.into_iter().map(|line| line.message).collect();
+                (outcome.result.unwrap_or_else(|failure| panic!("{notice}: {failure}")), lines)
+            };
+            seen().await;
+            // The first one in a process that is prepared for further calls.
+            let first = seen().await;
+            for _ in 0..3 {
+                calls.run(json!("leave")).await.result.unwrap_or_else(|failure| panic!("{leave}: {failure}"));
+                assert_eq!(seen().await, first, "{leave}");
+            }
+            calls.sandbox.close().await;
+        });
+    }
+}
+
+#[test]
+fn what_calls_leave_for_good_reason_does_not_cost_the_process() {
+    if !shows_children() {
+        return;
+    }
+    for leave in [
+        "globalThis.cache = new Map()",
+        "console.group('g'); console.count()",
+        "/(a)/.exec('a')",
+        "performance.mark('m')",
+        "clearTimeout(setTimeout(() => {}, 1e6))",
+        "await rest(); await new Blob(['x']).text(); await crypto.subtle.digest('SHA-256', new Uint8Array(1))",
+        "await new Response('x').text(); structuredClone({ a: [1] }); new URL('https://example.org/')",
+        "const target = new EventTarget(); target.addEventListener('x', () => {}); target.dispatchEvent(new Event('x'))",
+        "new Response(new ReadableStream()).body.getReader()",
+        "new Promise(() => {})",
+    ] {
+        block_on(async {
+            let calls = Calls::of(&code(leave, "1")).await;
+            calls.value(json!("leave")).await;
+            calls.value(json!("leave")).await;
+            let before = calls.process();
+            calls.value(json!("leave")).await;
+            calls.value(json!("leave")).await;
+            assert_eq!(calls.process(), before, "{leave}");
+            calls.sandbox.close().await;
+        });
+    }
+}
+
+/// Leaves a mark on every object that it reaches, and returns the paths of those that had one.
+const MARKS: &str = include_str!("../../golden/marks.js");
+
+#[test]
+fn no_object_keeps_a_mark() {
+    block_on(async {
+        let calls = Calls::of(MARKS).await;
+        let first = calls.value(Value::Null).await;
+        assert!(first["reached"].as_u64().unwrap() > 1000, "{first}");
+        let mut processes = Vec::new();
+        for _ in 0..4 {
+            let found = calls.value(Value::Null).await;
+            assert_eq!(found["marked"], json!([]), "{found}");
+            processes.push(calls.process());
+        }
+        if shows_children() {
+            assert!(processes.iter().all(|process| *process == processes[0]), "{processes:?}");
+        }
+        calls.sandbox.close().await;
+    });
+}
+
+#[test]
+fn memory_that_calls_pin_costs_the_process_and_not_a_call() {
+    block_on(async {
+        // No reflection finds what a private field holds.
+        let mut calls = Calls::of(
+            "class Base { constructor() { return Array.prototype } }
+             class Stamp extends Base { #held = new Uint8Array(8 << 20).fill(1) }
+             export function execute() { new Stamp(); return 1 }",
+        )
+        .await;
+        calls.call.limits.memory_mb = 96;
+        for _ in 0..20 {
+            assert_eq!(calls.value(Value::Null).await, 1);
+        }
+        calls.sandbox.close().await;
+    });
+}
