@@ -1,4 +1,4 @@
-//! A fresh isolate for every call, the default: at low load against a call with reuse; under load
+//! A process with a fresh isolate for every call (`"isolation": "process"`): at low load against a call with reuse; under load
 //! against a bare engine that makes isolates and runs the same tool in them.
 
 use std::sync::Arc;
@@ -33,7 +33,7 @@ async fn through_the_api(run: &mut Run) -> anyhow::Result<Rounds> {
     let client = instance.client();
     let answers = Answers::follow(&instance).await?;
     let mut tools = Vec::new();
-    for (name, isolation) in [("bench-fresh", Isolation::Call), ("bench-reuse", Isolation::Tool)] {
+    for (name, isolation) in [("bench-fresh", Isolation::Process), ("bench-reuse", Isolation::Tool)] {
         tools.push((adding(name, isolation).add(&client).await?, Histogram::new()));
     }
     let warm_up = 10;
@@ -73,7 +73,7 @@ fn processors() -> usize {
 async fn under_load(run: &mut Run, through_the_api: &Rounds) -> anyhow::Result<()> {
     let processors = processors();
     let sandbox = sandboxed::start(processors * IN_FLIGHT).await?;
-    let invocation = sandboxed::invocation(ADD, Isolation::Call);
+    let invocation = sandboxed::invocation(ADD, Isolation::Process);
     let calls = Arc::new(SandboxCalls { sandbox: sandbox.clone(), invocation });
     run.closed(calls.clone(), processors * IN_FLIGHT, Duration::ZERO, run.seconds(3)).await;
     let (mut ours, mut bare) = (Rounds::default(), Vec::new());

@@ -22,7 +22,7 @@ pub async fn run(run: &mut Run) -> anyhow::Result<()> {
     let client = instance.client();
     let answers = Answers::follow(&instance).await?;
     let mut calls = Vec::new();
-    for (name, isolation) in [("bench-fresh", Isolation::Call), ("bench-reuse", Isolation::Tool)] {
+    for (name, isolation) in [("bench-default", Isolation::Call), ("bench-reuse", Isolation::Tool)] {
         let tool = adding(name, isolation).add(&client).await?;
         calls.push(Arc::new(ToolCalls {
             answers: answers.clone(),
@@ -32,7 +32,7 @@ pub async fn run(run: &mut Run) -> anyhow::Result<()> {
     }
     // The same on an instance whose runner takes calls from the queue only.
     let queue = run.idle_instance(&run.folder("low-load-queue"), &["--dispatch", "queue"]).await?;
-    let tool = adding("bench-fresh", Isolation::Call).add(&queue.client()).await?;
+    let tool = adding("bench-default", Isolation::Call).add(&queue.client()).await?;
     let input = |number| json!({"a": number, "b": 2});
     let queued_calls = Arc::new(ToolCalls { answers: Answers::follow(&queue).await?, tool, input });
     run.at_low_load(queued_calls.clone(), run.seconds(3)).await;

@@ -56,7 +56,7 @@ pub async fn run(run: &mut Run) -> anyhow::Result<()> {
         // When this tool is offered, the runner has read all older tools.
         let input = |number| json!({"a": number, "b": 2});
         let mut both = Vec::new();
-        for (name, isolation) in [("bench-fresh", Isolation::Call), ("bench-reuse", Isolation::Tool)] {
+        for (name, isolation) in [("bench-default", Isolation::Call), ("bench-reuse", Isolation::Tool)] {
             let tool = adding(name, isolation).add(&instance.client()).await?;
             both.push(Arc::new(ToolCalls { answers: answers.clone(), tool, input }));
         }

@@ -45,7 +45,7 @@ pub async fn run(run: &mut Run) -> anyhow::Result<()> {
     let client = instance.client();
     let answers = Answers::follow(&instance).await?;
     let mut calls = Vec::new();
-    for (name, isolation) in [("bench-reuse", Isolation::Tool), ("bench-fresh", Isolation::Call)] {
+    for (name, isolation) in [("bench-reuse", Isolation::Tool), ("bench-default", Isolation::Call)] {
         let tool = adding(name, isolation).add(&client).await?;
         let input = |number| json!({"a": number, "b": 2});
         calls.push(Arc::new(ToolCalls { answers: answers.clone(), tool, input }));
@@ -61,11 +61,11 @@ pub async fn run(run: &mut Run) -> anyhow::Result<()> {
     }
     let floor = PgBench::prepare(&instance.database(), run.root()).await?;
     let mut inserts = Vec::new();
-    let (mut reuse, mut fresh, mut queued) = (Rounds::default(), Rounds::default(), Rounds::default());
-    let mut spent = [("with reuse", Spent::default(), 0), ("fresh", Spent::default(), 0)];
+    let (mut reuse, mut clean, mut queued) = (Rounds::default(), Rounds::default(), Rounds::default());
+    let mut spent = [("with reuse", Spent::default(), 0), ("by default", Spent::default(), 0)];
     for _ in 0..run.times(3).max(1) {
         inserts.push(floor.insert(IN_FLIGHT as u32, run.seconds(6)).await?.per_second);
-        for ((calls, rounds), (_, spent, counted)) in calls.iter().zip([&mut reuse, &mut fresh]).zip(&mut spent) {
+        for ((calls, rounds), (_, spent, counted)) in calls.iter().zip([&mut reuse, &mut clean]).zip(&mut spent) {
             run.closed(calls.clone(), IN_FLIGHT, Duration::ZERO, Duration::from_secs(1)).await;
             let before = Spent::now(&instance)?;
             let measured = run.closed(calls.clone(), IN_FLIGHT, Duration::ZERO, run.seconds(8)).await;
@@ -90,11 +90,11 @@ pub async fn run(run: &mut Run) -> anyhow::Result<()> {
             row.target(format!("≥ {SHARE} × pgbench, 32 clients"), reuse.per_second() >= SHARE * inserts),
         ),
     );
-    let row = Row::new(SECTION, "RCRT, warm tool, a fresh isolate for each call", fresh.per_second(), "calls/s");
-    run.push(fresh.with_failures(row.ratio(inserts, "pgbench, 32 clients")));
+    let row = Row::new(SECTION, "RCRT, warm tool, by default", clean.per_second(), "calls/s");
+    run.push(clean.with_failures(row.ratio(inserts, "pgbench, 32 clients")));
     let row = Row::new(SECTION, "RCRT, dispatch: queue, with reuse", queued.per_second(), "calls/s");
     run.push(queued.with_failures(row.ratio(reuse.per_second(), "dispatch: local")));
-    for (name, rounds) in [("with reuse", &reuse), ("fresh", &fresh)] {
+    for (name, rounds) in [("with reuse", &reuse), ("by default", &clean)] {
         for (share, quantile) in [("p50", 0.5), ("p99", 0.99)] {
             let value = millis(rounds.quantile(quantile));
             run.push(Row::new(SECTION, format!("RCRT, {name}: latency {share} at 32 in flight"), value, "ms"));

@@ -79,7 +79,7 @@ async fn measure(run: &mut Run, kind: Kind) -> anyhow::Result<()> {
     let instance = run.idle_instance(&run.folder(&format!("waiting-{kind:?}")), &settings).await?;
     let client = instance.client();
     let answers = Answers::follow(&instance).await?;
-    let other = adding("bench-fresh", Isolation::Call).add(&client).await?;
+    let other = adding("bench-default", Isolation::Call).add(&client).await?;
     let slow_tool = kind.tool(&slow).add(&client).await?;
     let other =
         Arc::new(ToolCalls { answers: answers.clone(), tool: other, input: |number| json!({"a": number, "b": 2}) });

@@ -20,6 +20,10 @@ use crate::protocol::{CallDone, CallResult, Frame, FrameCodec, FrameError, Kind,
 use crate::worker::Worker;
 use crate::{HostOps, ProcessUsage, Script};
 
+/// What the failure of a call that changes builtins says in addition.
+const CHANGES_BUILTINS: &str =
+    " (calls of one tool can share a process, in which builtins cannot be changed; from now on this version's calls \
+     get a process each, as with \"isolation\": \"process\")";
 /// The capacity of the queue of frames to the worker.
 const MAX_QUEUED_FRAMES: usize = 16;
 
@@ -90,7 +94,7 @@ pub async fn supervise(
     let mut grace = pin!(sleep_until(Instant::now()));
     let mut stop_reason = None;
 
-    let done = loop {
+    let mut done = loop {
         tokio::select! {
             read = worker.frames.next() => match frames.take(read) {
                 Ok(FrameAction::Continue) => {}
@@ -148,6 +152,14 @@ pub async fn supervise(
         _ => WorkerFate::Unusable,
     };
     let is_repeatable = is_refused_change && !has_begun_ops && stop_reason.is_none();
+    if is_refused_change
+        && has_begun_ops
+        && let Ok(CallDone { result: CallResult::Failed(failed), .. }) = &mut done
+    {
+        // The next attempt has a process of its own.
+        failed.is_retryable = true;
+        failed.message.push_str(CHANGES_BUILTINS);
+    }
     Ending { call_end: call_end(stop_reason, done), fate, is_repeatable }
 }
 

@@ -31,6 +31,7 @@ const {
   Uint8Array,
 } = primordials;
 const load = core.loadExtScript;
+const { long } = load("ext:deno_webidl/00_webidl.js").converters;
 
 function names(module, ...wanted) {
   const found = { __proto__: null };
@@ -125,19 +126,40 @@ const functions = {
   fetch,
 };
 
+/**
+ * The platform counts timers over all calls of an isolate. A tool sees their numbers from 1 in each
+ * call: what is added to its numbers. `undefined` before its first timer.
+ */
+let timersBefore;
+
 /** The platform accepts code as text here; tools must pass a function. */
 function onlyFunctions(timer) {
   const name = timer.name;
   const only = {
     [name](callback, timeout = 0, ...args) {
       if (typeof callback !== "function") throw new TypeError(`${name} takes a function; text is not run as code`);
-      return ReflectApply(timer, this, [callback, timeout, ...new SafeArrayIterator(args)]);
+      const id = ReflectApply(timer, this, [callback, timeout, ...new SafeArrayIterator(args)]);
+      timersBefore ??= id - 1;
+      return id - timersBefore;
     },
   };
   return only[name];
 }
+
+/** A function, not a method, as the platform's own. */
+function clearing(clear) {
+  const { name } = clear;
+  const cleared = function (id = 0) {
+    id = long(id);
+    if (timersBefore !== undefined) ReflectApply(clear, this, [id + timersBefore]);
+  };
+  ObjectDefineProperty(cleared, "name", { __proto__: null, value: name });
+  return cleared;
+}
 functions.setInterval = onlyFunctions(timers.setInterval);
 functions.setTimeout = onlyFunctions(timers.setTimeout);
+functions.clearInterval = clearing(timers.clearInterval);
+functions.clearTimeout = clearing(timers.clearTimeout);
 
 // Members that are not part of the web platform: interfaces to Node's layer and to the host.
 const EXTRAS = [
@@ -238,12 +260,14 @@ function random() {
 }
 // A bound function has the source text of a native one.
 const bound = FunctionPrototypeBind(random);
+internals.random = random;
 ObjectDefineProperty(bound, "name", { __proto__: null, value: "random" });
 ObjectDefineProperty(Math, "random", { __proto__: null, value: bound });
 
-/** Starts the isolate's clock. */
+/** Starts the clock and the numbers of timers. */
 function beginTime() {
   performance.setTimeOrigin();
+  timersBefore = undefined;
 }
 
 /** The next number comes from a new seed. */

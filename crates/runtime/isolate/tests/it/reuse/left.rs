@@ -48,6 +48,8 @@ const LEFT: &[(&str, &str)] = &[
     ("const { port1, port2 } = new MessageChannel(); port1.onmessage = () => { globalThis.heard = 1 }; port2.postMessage(1)",
         "(await rest(), typeof heard)"),
     ("new MessageChannel()", "1"),
+    ("for (let i = 0; i < 9; i++) clearTimeout(setTimeout(() => {}, 1))",
+        "(() => { const id = setTimeout(() => {}, 1); clearTimeout(id); return id })()"),
     ("import('x').catch(() => { globalThis.heard = 1 })", "(await rest(), typeof heard)"),
     ("context.api.getBreadcrumb('x').catch(() => { globalThis.heard = 1 })", "(await rest(), typeof heard)"),
     ("fetch('https://example.org/').catch(() => { globalThis.heard = 1 })", "(await rest(), typeof heard)"),

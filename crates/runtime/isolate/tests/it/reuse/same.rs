@@ -60,6 +60,8 @@ fn a_call_that_asked_for_something_before_is_not_repeated() {
         assert_eq!(calls.value(Value::Null).await, 1);
         let failure = calls.run(Value::Null).await.result.unwrap_err();
         assert!(failure.message.contains("not extensible"), "{failure}");
+        // The next attempt succeeds.
+        assert!(failure.is_retryable && failure.message.contains("isolation"), "{failure}");
         assert_eq!(calls.value(Value::Null).await, 1);
         assert_eq!(calls.value(Value::Null).await, 1);
         calls.sandbox.close().await;
