@@ -1,8 +1,7 @@
-//! What a call in the sandbox costs, from the frame in to the frame out: with a reused isolate, clean
-//! in a shared process, with a fresh process that was ready, and with a script that is long enough
-//! for a code cache. Also: a
-//! worker for a tenant that has none, the frames themselves, and compiling TypeScript. This program
-//! is its own worker.
+//! What a call in the sandbox costs, from the frame in to the frame out: with a reused isolate,
+//! clean in a shared process, with a fresh process that was ready, and with a script that is long
+//! enough for a code cache. Also: a worker for a tenant that has none, the frames themselves, and
+//! compiling TypeScript. This program is its own worker.
 #![allow(clippy::expect_used)] // A failure must stop the bench.
 
 use std::collections::BTreeMap;
@@ -112,7 +111,9 @@ fn calls(criterion: &mut Criterion) {
         bencher.to_async(&runtime).iter(|| call(&sandbox, &clean));
     });
     let scripts = [("short script", ADD.to_owned()), ("script of 200 kB", bundle(200_000))];
-    for (isolation, how) in [(Isolation::Tool, "reused isolate"), (Isolation::Call, "clean call"), (Isolation::Process, "fresh process")] {
+    for (isolation, how) in
+        [(Isolation::Tool, "reused isolate"), (Isolation::Call, "clean call"), (Isolation::Process, "fresh process")]
+    {
         for (what, javascript) in &scripts {
             let invocation = invocation(javascript.clone(), isolation);
             group.bench_function(format!("{how}, at low load, {what}"), |bencher| {
