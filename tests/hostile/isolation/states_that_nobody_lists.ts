@@ -5,7 +5,7 @@
  *
  * status: success
  * times: 5
- * output: ["", "", 1, 0, "undefined", "TypeError"]
+ * output: [false, false, 1, 0, "undefined", "TypeError"]
  */
 export async function execute(): Promise<unknown[]> {
   const stack = Object.getOwnPropertyDescriptor(new Error("e"), "stack");
@@ -21,8 +21,8 @@ export async function execute(): Promise<unknown[]> {
   const timer = setTimeout(() => {}, 1) as unknown as number;
   clearTimeout(timer);
   const found = [
-    legacy.$1,
-    legacy.input,
+    legacy.$1 === "secret",
+    legacy.input === "a secret",
     timer,
     performance.getEntries().length,
     read(() => stack?.get?.call(globalThis)),

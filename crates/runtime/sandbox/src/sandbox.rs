@@ -170,6 +170,9 @@ impl Sandbox {
             uploads: &self.uploads,
         };
         let Ending { call_end, fate, is_repeatable } = supervise(&mut pooled.worker, start, watch, console).await;
+        if isolation == Isolation::Call {
+            script.sharing.end(fate == WorkerFate::Kept);
+        }
         let call_end = match (call_end, fate) {
             (call_end, WorkerFate::Kept) => {
                 self.pool.release(pooled, Some(Kept { script: script.clone(), isolation }));

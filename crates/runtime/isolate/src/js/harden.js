@@ -102,6 +102,11 @@ function thrownBy(act) {
   }
 }
 
+/** Objects that calls share and that the global object's properties do not lead to. */
+function shared() {
+  return [globalThis, crypto, crypto.subtle, performance, makeContext('{"request":{"id":""},"secrets":{}}')];
+}
+
 /** One object for each kind whose inner functions or prototype no global name leads to. */
 function samples() {
   const { port1, port2 } = new MessageChannel();
@@ -119,8 +124,7 @@ function samples() {
     new Request("https://example.org/"), new Response("b"), new TextEncoder(),
     new ReadableStream(), new ReadableStream().getReader(), new ReadableStream().values(),
     new WritableStream(), new WritableStream().getWriter(), new TransformStream(),
-    port1, performance, crypto, crypto.subtle, console,
-    makeContext('{"request":{"id":""},"secrets":{"NAME":""}}'),
+    port1,
   ];
   if (typeof Iterator === "function") {
     ArrayPrototypePush(kinds, Iterator.from({ next() {} }));
@@ -134,9 +138,13 @@ function samples() {
   return kinds;
 }
 
-/** Freezes these objects and everything that reflection finds from them, except the global object. */
-function freezeAll(roots) {
+/**
+ * Freezes everything that reflection finds from these objects. Samples stay as they are, since the
+ * platform still works with them, and so does the global object.
+ */
+function freezeAll(roots, samples) {
   const seen = new SafeSet();
+  const spared = new SafeSet();
   const waiting = [];
   const add = (value) => {
     const isObject = (typeof value === "object" || typeof value === "function") && value !== null;
@@ -144,6 +152,9 @@ function freezeAll(roots) {
     seen.add(value);
     ArrayPrototypePush(waiting, value);
   };
+  spared.add(globalThis);
+  for (let i = 0; i < samples.length; i++) spared.add(samples[i]);
+  for (let i = 0; i < samples.length; i++) add(samples[i]);
   for (let i = 0; i < roots.length; i++) add(roots[i]);
   while (waiting.length > 0) {
     const object = ArrayPrototypePop(waiting);
@@ -155,8 +166,13 @@ function freezeAll(roots) {
       add(found.set);
     }
     add(ReflectGetPrototypeOf(object));
-    if (object !== globalThis) ObjectFreeze(object);
+    if (!spared.has(object)) ObjectFreeze(object);
   }
+}
+
+/** `RegExp.$1` and the others come from the last match. */
+function forgetMatch() {
+  RegExpPrototypeExec(NOTHING, "");
 }
 
 /** Runs once, before any code of a tool. */
@@ -174,7 +190,8 @@ function harden() {
     const { 0: object, 1: keys } = table[i];
     for (let j = 0; j < keys.length; j++) allowOverride(object, keys[j]);
   }
-  freezeAll([globalThis, samples()]);
+  freezeAll(shared(), samples());
+  forgetMatch();
   const keys = ReflectOwnKeys(globalThis);
   const known = new SafeSet();
   const properties = [];
@@ -223,8 +240,7 @@ function clean() {
   if (performance[eventTargetData] !== undefined) return false;
   clearMarks(performance);
   clearMeasures(performance);
-  // `RegExp.$1` and the others come from the last match.
-  RegExpPrototypeExec(NOTHING, "");
+  forgetMatch();
   reset();
   return true;
 }

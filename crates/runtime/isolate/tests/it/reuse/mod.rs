@@ -108,6 +108,23 @@ fn a_call_that_was_ended_costs_its_process() {
 }
 
 #[test]
+fn a_tool_whose_processes_cannot_be_kept_gets_plain_ones() {
+    block_on(async {
+        let calls = Calls::of(
+            "export async function execute() { await WebAssembly.compile(new Uint8Array([0, 97, 115, 109, 1, 0, 0, 0]));
+                return Object.isFrozen(Array.prototype) }",
+        )
+        .await;
+        let mut prepared = Vec::new();
+        for _ in 0..6 {
+            prepared.push(calls.value(Value::Null).await);
+        }
+        assert_eq!(json!(prepared), json!([false, true, true, true, false, false]));
+        calls.sandbox.close().await;
+    });
+}
+
+#[test]
 fn idle_processes_end_when_memory_is_scarce() {
     block_on(async {
         let program = Program::new();
