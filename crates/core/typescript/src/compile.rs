@@ -7,7 +7,7 @@ use oxc::transformer::{TransformOptions, Transformer};
 
 use crate::source_map::Segment;
 use crate::syntax::{self, Tree};
-use crate::{SourceMap, unsupported};
+use crate::{SourceMap, builtin_changes, unsupported};
 
 /// The longest source that is read, in bytes.
 pub const MAX_SOURCE_BYTES: usize = 1024 * 1024;
@@ -24,6 +24,9 @@ pub struct Compiled {
     /// An ES module without types. For JavaScript, the source without changes.
     pub javascript: String,
     pub source_map: SourceMap,
+    /// The source changes objects of the language or of the platform, such as `Array.prototype`. It
+    /// may do so without this, in a way that is computed.
+    pub changes_builtins: bool,
 }
 
 /// Why a source cannot be compiled, and where. Lines and columns start at 1; columns count UTF-16
@@ -49,7 +52,11 @@ pub fn compile(source: &str, file_name: &str, dialect: Dialect) -> Result<Compil
             return Err(unsupported);
         }
         match dialect {
-            Dialect::JavaScript => Ok(Compiled { javascript: source.to_owned(), source_map: SourceMap::identity() }),
+            Dialect::JavaScript => Ok(Compiled {
+                javascript: source.to_owned(),
+                source_map: SourceMap::identity(),
+                changes_builtins: builtin_changes::are_there(&tree),
+            }),
             Dialect::TypeScript => emit(tree, file_name),
         }
     })
@@ -58,6 +65,7 @@ pub fn compile(source: &str, file_name: &str, dialect: Dialect) -> Result<Compil
 /// Emits JavaScript for a TypeScript tree. Fails if the result has an error that TypeScript's
 /// checks allow for the sake of types.
 pub(crate) fn emit(tree: Tree<'_, '_>, file_name: &str) -> Result<Compiled, Vec<SyntaxError>> {
+    let changes_builtins = builtin_changes::are_there(&tree);
     let Tree { allocator, mut program, scoping, lines } = tree;
     let options = TransformOptions::default();
     let transformed =
@@ -82,7 +90,7 @@ pub(crate) fn emit(tree: Tree<'_, '_>, file_name: &str) -> Result<Compiled, Vec<
     let source_map = SourceMap::from_segments(segments.collect());
     let mut refused = syntax::check_emitted(&printed.code);
     if refused.is_empty() {
-        return Ok(Compiled { source_map, javascript: printed.code });
+        return Ok(Compiled { source_map, changes_builtins, javascript: printed.code });
     }
     for error in &mut refused {
         (error.line, error.column) = source_map.original(error.line, error.column).unwrap_or((1, 1));

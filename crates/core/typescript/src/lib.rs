@@ -18,6 +18,7 @@
 //! assert_eq!(findings[0].rule, Rule::NoEval);
 //! ```
 
+mod builtin_changes;
 mod compile;
 mod declare;
 mod declared_type;

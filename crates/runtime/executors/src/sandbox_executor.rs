@@ -161,7 +161,13 @@ fn compile(name: &str, code: &ToolCode) -> Result<Script, ToolFailure> {
     };
     let file_name = format!("{name}.{extension}");
     match rcrt_typescript::compile(&code.source, &file_name, dialect) {
-        Ok(compiled) => Ok(Script::new(file_name, compiled.javascript, Some(compiled.source_map))),
+        Ok(compiled) => {
+            let script = Script::new(file_name, compiled.javascript, Some(compiled.source_map));
+            if compiled.changes_builtins {
+                script.sharing.refuse();
+            }
+            Ok(script)
+        }
         Err(errors) => {
             let first = errors.first().map(ToString::to_string).unwrap_or_default();
             let errors: Vec<Value> = errors

@@ -50,8 +50,8 @@ impl Sharing {
         state.lost = if is_kept { 0 } else { state.lost + 1 };
     }
 
-    /// From now on each call gets its own process.
-    pub(crate) fn refuse(&self) {
+    /// From now on each call gets its own process: the script changes builtins.
+    pub fn refuse(&self) {
         self.0.lock().changes_builtins = true;
     }
 }

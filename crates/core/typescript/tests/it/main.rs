@@ -1,5 +1,6 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod builtin_changes;
 mod compile;
 mod declare;
 mod hostile;
