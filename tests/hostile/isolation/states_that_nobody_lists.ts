@@ -33,11 +33,12 @@ export async function execute(): Promise<unknown[]> {
   performance.mark("secret");
   Error.captureStackTrace(globalThis);
   delete (globalThis as any).stack;
-  const parent = Reflect.getPrototypeOf(CustomEvent);
-  Reflect.setPrototypeOf(CustomEvent, function () {
+  const { getPrototypeOf, setPrototypeOf } = Reflect;
+  const parent = getPrototypeOf(CustomEvent);
+  setPrototypeOf(CustomEvent, function () {
     return Array.prototype;
   });
   read(() => new CustomEvent("e", { detail: "secret" }));
-  Reflect.setPrototypeOf(CustomEvent, parent);
+  setPrototypeOf(CustomEvent, parent);
   return found;
 }
