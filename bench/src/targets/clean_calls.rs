@@ -16,11 +16,8 @@ use crate::rounds::Rounds;
 use crate::run::{Run, millis};
 
 const SECTION: &str = "clean calls in one process";
-const KINDS: [(&str, Isolation); 3] = [
-    ("with reuse", Isolation::Tool),
-    ("by default", Isolation::Call),
-    ("a process for each call", Isolation::Process),
-];
+const KINDS: [(&str, Isolation); 3] =
+    [("with reuse", Isolation::Tool), ("by default", Isolation::Call), ("a process for each call", Isolation::Process)];
 const IN_FLIGHT: usize = 32;
 const ROUNDS_AT_REST: usize = 300;
 const PAUSE: Duration = Duration::from_millis(30);

@@ -4,8 +4,8 @@ use deno_core::error::{CoreError, CoreErrorKind, JsError};
 use rcrt_breadcrumb::{ErrorCode, LimitName, LimitReached};
 use rcrt_sandbox::protocol::{CallResult, Failed, MAX_OUTPUT_BYTES};
 use serde::Deserialize;
-use serde_json::{Value, json};
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
 /// The error for a tool whose promise can no longer settle.
 const NEVER_SETTLES: &str =

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use deno_core::error::{CoreError, CoreErrorKind, JsError};
 use deno_core::{
-    JsRuntime, ModuleSpecifier, PollEventLoopOptions, ResourceId, register_external_module_import_meta_cb, v8,
+    JsRuntime, ModuleSpecifier, PollEventLoopOptions, Resource, ResourceId, register_external_module_import_meta_cb, v8,
 };
 use deno_web::BlobStoreTrait;
 
@@ -113,15 +113,19 @@ pub fn clean(isolate: &mut Isolate) {
     if tool.evaluations >= EVALUATIONS || held > tool.held + MAX_GROWTH {
         return;
     }
+    let mut left = Vec::new();
     {
         let state = isolate.runtime.op_state();
         let mut state = state.borrow_mut();
-        let left: Vec<ResourceId> = state.resource_table.names().map(|(id, _)| id).collect();
-        for id in left.into_iter().filter(|id| !tool.resources.contains(id)) {
-            let _ = state.resource_table.close(id);
-        }
-        // The blobs of a call, and their addresses.
+        // The blobs of the call, and their addresses.
         state.borrow::<Arc<dyn BlobStoreTrait>>().clear();
+        let ids: Vec<ResourceId> = state.resource_table.names().map(|(id, _)| id).collect();
+        for id in ids.into_iter().filter(|id| !tool.resources.contains(id)) {
+            left.extend(state.resource_table.take_any(id));
+        }
+    }
+    for resource in left {
+        Resource::close(resource);
     }
     tool.is_clean = call(&mut isolate.runtime, &isolate.clean).unwrap_or(false);
 }
@@ -147,11 +151,7 @@ struct Started {
 }
 
 /// Compiles the module, from the engine's own cache after the first time, and starts it.
-fn start(
-    scope: &mut v8::PinScope<'_, '_>,
-    tool: &mut ToolModule,
-    cache: Option<&[u8]>,
-) -> Result<Started, CoreError> {
+fn start(scope: &mut v8::PinScope<'_, '_>, tool: &mut ToolModule, cache: Option<&[u8]>) -> Result<Started, CoreError> {
     use v8::script_compiler::{CompileOptions, NoCacheReason, Source, compile_module, compile_module2};
 
     v8::tc_scope!(let scope, scope);

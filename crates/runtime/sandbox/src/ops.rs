@@ -85,7 +85,16 @@ impl Credit {
 
 impl Ops {
     pub fn new(host: Arc<dyn HostOps>, call: u32, out: mpsc::Sender<Frame>, uploads: UploadCapacity) -> Self {
-        Self { host, call, out, running: FuturesUnordered::new(), known: HashMap::new(), asked: 0, uploads, has_begun: false }
+        Self {
+            host,
+            call,
+            out,
+            running: FuturesUnordered::new(),
+            known: HashMap::new(),
+            asked: 0,
+            uploads,
+            has_begun: false,
+        }
     }
 
     /// Waits until an op ends; never returns if there is none.

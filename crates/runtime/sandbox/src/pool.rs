@@ -203,8 +203,7 @@ impl Pool {
         let own = |idle: &Idle| idle.owner == wanted.owner;
         let is_for_this = |kept: &Kept| kept.isolation == wanted.isolation && Arc::ptr_eq(&kept.script, wanted.script);
         let kept_this = |idle: &Idle| idle.kept.as_ref().is_some_and(is_for_this);
-        if let Some(at) = state.idle.iter().rposition(|idle| own(idle) && kept_this(idle))
-        {
+        if let Some(at) = state.idle.iter().rposition(|idle| own(idle) && kept_this(idle)) {
             return Some((state.idle.remove(at).worker, true));
         }
         if wanted.is_best_untouched

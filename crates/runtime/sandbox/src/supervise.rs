@@ -21,8 +21,7 @@ use crate::worker::Worker;
 use crate::{HostOps, ProcessUsage, Script};
 
 /// What the failure of a call that changes builtins says in addition.
-const CHANGES_BUILTINS: &str =
-    " (calls of one tool can share a process, in which builtins cannot be changed; from now on this version's calls \
+const CHANGES_BUILTINS: &str = " (calls of one tool can share a process, in which builtins cannot be changed; from now on this version's calls \
      get a process each, as with \"isolation\": \"process\")";
 /// The capacity of the queue of frames to the worker.
 const MAX_QUEUED_FRAMES: usize = 16;
@@ -75,12 +74,7 @@ enum StopReason {
 }
 
 /// Sends `start` (the payload of the call) and supervises the call until it ends.
-pub async fn supervise(
-    worker: &mut Worker,
-    start: bytes::Bytes,
-    watch: Watch<'_>,
-    console: &mut Console,
-) -> Ending {
+pub async fn supervise(worker: &mut Worker, start: bytes::Bytes, watch: Watch<'_>, console: &mut Console) -> Ending {
     let call = worker.next_call(!watch.has_script, watch.limits.memory_mb);
     let stop = CancellationToken::new();
     let (out, queue) = mpsc::channel(MAX_QUEUED_FRAMES);

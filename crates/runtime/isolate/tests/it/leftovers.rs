@@ -10,11 +10,11 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
-use rcrt_sandbox::{Isolation, Task};
 use rcrt_sandbox::protocol::{
     Begin, CallDone, CallResult, CallStart, ForkRequest, Frame, HEADER_BYTES, Kind, Mode, Ready, SOCKET_FD, decode,
     encode, read_frame, write_frame,
 };
+use rcrt_sandbox::{Isolation, Task};
 use serde_json::value::RawValue;
 
 use crate::fixture::{function, worker};

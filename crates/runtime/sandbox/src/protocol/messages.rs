@@ -134,14 +134,7 @@ pub struct CallDone {
 impl CallDone {
     /// The call is over and its isolate is not kept.
     pub fn fresh(result: CallResult) -> Self {
-        Self {
-            kept: false,
-            spent: false,
-            is_cache_refused: false,
-            is_refused_change: false,
-            omitted_lines: 0,
-            result,
-        }
+        Self { kept: false, spent: false, is_cache_refused: false, is_refused_change: false, omitted_lines: 0, result }
     }
 }
 

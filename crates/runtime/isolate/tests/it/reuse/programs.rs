@@ -17,8 +17,22 @@ const MAX_SCRIPT_MS: u64 = 2000;
 /// With fewer scripts than this in a process that ran another one before, the test says nothing.
 const LEAST_REUSED: usize = 300;
 const KINDS: [&str; 16] = [
-    "define", "set", "delete", "prototype", "freeze", "accessor", "call", "construct", "stamp", "capture", "global",
-    "replace", "match", "console", "performance", "later",
+    "define",
+    "set",
+    "delete",
+    "prototype",
+    "freeze",
+    "accessor",
+    "call",
+    "construct",
+    "stamp",
+    "capture",
+    "global",
+    "replace",
+    "match",
+    "console",
+    "performance",
+    "later",
 ];
 
 /// Deterministic numbers (an LCG with the constants of Knuth's MMIX), so that a failure can be

@@ -46,7 +46,10 @@ fn a_tool_that_changes_builtins_gets_its_own_processes() {
     );
     is_always("Math.max = () => 7; export const execute = () => Math.max(1)", json!(7));
     is_always("export function execute() { delete Array.prototype.at; return typeof [].at }", json!("undefined"));
-    is_always("Object.setPrototypeOf(Map.prototype, null); export const execute = () => `${Object.getPrototypeOf(Map.prototype)}`", json!("null"));
+    is_always(
+        "Object.setPrototypeOf(Map.prototype, null); export const execute = () => `${Object.getPrototypeOf(Map.prototype)}`",
+        json!("null"),
+    );
 }
 
 #[test]
