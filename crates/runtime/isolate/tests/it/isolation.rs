@@ -29,9 +29,12 @@ fn with_one_worker(test: impl AsyncFnOnce(Sandbox)) {
 #[test]
 fn each_call_has_fresh_globals() {
     with_one_worker(async |sandbox| {
-        for _ in 0..3 {
-            let result = run_in(&sandbox, counter(Isolation::Call)).await.result.unwrap();
-            assert_eq!(result, json!({"calls": 1, "seen": 1, "mark": 0}));
+        for isolation in [Isolation::Call, Isolation::Process] {
+            let call = counter(isolation);
+            for _ in 0..4 {
+                let result = run_in(&sandbox, call.clone()).await.result.unwrap();
+                assert_eq!(result, json!({"calls": 1, "seen": 1, "mark": 0}), "{isolation:?}");
+            }
         }
         sandbox.close().await;
     });
@@ -102,7 +105,7 @@ fn a_worker_runs_many_calls_of_a_tenant() {
 }
 
 /// Runs a call that leaves pending work, then one that waits for it. Returns the console lines.
-fn console_after_leftover_work(leave: &str) -> Vec<String> {
+fn console_after_leftover_work(leave: &str, isolation: Isolation) -> Vec<String> {
     let code = format!(
         "globalThis.calls ??= 0;
          export async function execute(input, context) {{
@@ -121,8 +124,11 @@ fn console_after_leftover_work(leave: &str) -> Vec<String> {
         })
         .await;
         let mut call = invocation(&code, json!("leave"));
-        call.isolation = Isolation::Tool;
-        run_in(&sandbox, call.clone()).await.result.unwrap();
+        call.isolation = isolation;
+        // The second one is in a process that is prepared for others, if there are such.
+        for _ in 0..2 {
+            run_in(&sandbox, call.clone()).await.result.unwrap();
+        }
         call.input = json!("wait");
         let outcome = sandbox.run(call, host, tokio_util::sync::CancellationToken::new()).await;
         sandbox.close().await;
@@ -144,7 +150,9 @@ fn pending_work_of_a_call_does_not_run_in_the_next() {
         "new Blob(['x']).text().then(() => console.log('ghost'))",
         "new Response('x').body.pipeThrough(new CompressionStream('gzip')).getReader().read().then(() => new Promise((r) => setTimeout(r, 5))).then(() => console.log('ghost'))",
     ] {
-        assert_eq!(console_after_leftover_work(leave), Vec::<String>::new(), "{leave}");
+        for isolation in [Isolation::Call, Isolation::Process, Isolation::Tool] {
+            assert_eq!(console_after_leftover_work(leave, isolation), Vec::<String>::new(), "{isolation:?}: {leave}");
+        }
     }
 }
 
