@@ -2,8 +2,8 @@
 //! shows it. What is computed is not found: this only saves a run that would fail.
 
 use oxc::ast::ast::{
-    Argument, AssignmentExpression, AssignmentTarget, CallExpression, Expression, MemberExpression,
-    SimpleAssignmentTarget, UnaryExpression, UnaryOperator, UpdateExpression,
+    Argument, AssignmentExpression, CallExpression, Expression, MemberExpression, SimpleAssignmentTarget,
+    UnaryExpression, UnaryOperator, UpdateExpression,
 };
 use oxc::ast_visit::{Visit, walk};
 
@@ -63,7 +63,7 @@ impl Finder<'_> {
 
 impl<'a> Visit<'a> for Finder<'_> {
     fn visit_assignment_expression(&mut self, it: &AssignmentExpression<'a>) {
-        if let Some(target) = AssignmentTarget::as_simple_assignment_target(&it.left) {
+        if let Some(target) = it.left.as_simple_assignment_target() {
             self.assigned(target);
         }
         walk::walk_assignment_expression(self, it);
