@@ -21,6 +21,7 @@ const EVALUATIONS: u32 = 10_000;
 /// Memory that is not collected yet counts too.
 const MAX_GROWTH: usize = 32 * 1024 * 1024;
 
+/// The module of the only script whose calls the isolate runs.
 pub struct ToolModule {
     specifier: v8::Global<v8::String>,
     source: v8::Global<v8::String>,

@@ -6,6 +6,7 @@ use std::path::Path;
 /// Memory is scarce if less than this part of it is available.
 const SCARCE: u64 = 16;
 
+/// Reads it from the kernel. False on systems that do not tell.
 pub fn is_memory_scarce() -> bool {
     [machine(), group()].into_iter().flatten().any(|Memory { total, available }| available < total / SCARCE)
 }

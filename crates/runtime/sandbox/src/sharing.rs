@@ -10,6 +10,7 @@ const MAX_LOST: u32 = 3;
 /// How many calls then get a process of their own before it is tried again.
 const PAUSE: u32 = 100;
 
+/// Whether the next call of a script gets a process that is prepared for further ones.
 #[derive(Debug, Default)]
 pub struct Sharing(Mutex<State>);
 
