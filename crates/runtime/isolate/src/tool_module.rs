@@ -213,6 +213,7 @@ fn import_meta<'s>(
 }
 
 /// `import.meta.resolve`: a tool imports nothing.
+#[expect(clippy::needless_pass_by_value, reason = "the engine's type of a callback")]
 fn resolve(scope: &mut v8::PinScope<'_, '_>, arguments: v8::FunctionCallbackArguments<'_>, _: v8::ReturnValue<'_>) {
     let specifier = arguments.get(0).to_rust_string_lossy(scope);
     if let Some(message) = v8::String::new(scope, &refused(&specifier).to_string()) {

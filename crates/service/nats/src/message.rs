@@ -1,5 +1,7 @@
 //! What an event looks like in the stream.
 
+use std::fmt::Write as _;
+
 use rcrt_breadcrumb::Event;
 use serde_json::Map;
 
@@ -62,7 +64,10 @@ fn part(text: &str) -> String {
     for byte in text.bytes() {
         match byte {
             b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' | b'-' => encoded.push(char::from(byte)),
-            _ => encoded.push_str(&format!("%{byte:02X}")),
+            _ => {
+                // Writing to a string does not fail.
+                let _ = write!(encoded, "%{byte:02X}");
+            }
         }
     }
     encoded

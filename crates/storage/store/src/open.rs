@@ -43,13 +43,13 @@ impl Store {
         let quotas = Arc::new(Quotas::new(options.quotas));
         let (feeds, announcer) = (Arc::new(Feeds::default()), Arc::new(Announcer::default()));
         let replica = options.read_url.as_deref().map(connect_options).transpose()?;
-        let database = Database::connect(
+        let database = Box::pin(Database::connect(
             app.clone(),
             replica,
             options.max_connections.max(2),
             options.app_url.is_some(),
             vec![quotas.clone(), feeds.clone(), announcer.clone()],
-        )
+        ))
         .await?;
         let cipher = Arc::new(EnvelopeCipher::new(options.secrets_keys));
         let inner = Arc::new(Inner {

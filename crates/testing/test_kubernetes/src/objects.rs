@@ -33,10 +33,6 @@ pub struct Objects {
 }
 
 impl Objects {
-    pub fn version(&self) -> u64 {
-        self.version
-    }
-
     /// Takes a fault, if it is the next of its kind.
     pub fn fails(&mut self, fault: Fault) -> bool {
         let found = self.faults.iter().position(|one| *one == fault);

@@ -107,7 +107,9 @@ impl PodRuns {
         });
         let begun = timeout_at(until, begins).await;
         match begun {
-            Ok(begun) => begun.map_err(lost)?.map_err(|why| failure(format!("the pod cannot start: {why}")))?,
+            Ok(begun) => {
+                begun.map_err(|error| lost(&error))?.map_err(|why| failure(format!("the pod cannot start: {why}")))?
+            }
             Err(_) => {
                 let seconds = self.settings.start.as_secs();
                 return Err(failure(format!("the pod did not start within {seconds} s: {waits_for}")));
@@ -115,7 +117,7 @@ impl PodRuns {
         }
         let over = self.cluster.until(&order.name, |pod| pod.is_over().then(|| pod.clone()));
         let (pod, is_late) = match timeout(order.time, over).await {
-            Ok(pod) => (pod.map_err(lost)?, false),
+            Ok(pod) => (pod.map_err(|error| lost(&error))?, false),
             Err(_) => (Pod::default(), true),
         };
         let is_installer = pod.terminated(INSTALLER).is_some_and(|end| end.exit_code != 0 || end.reason == "OOMKilled");
@@ -145,7 +147,7 @@ pub fn failure(message: String) -> ToolFailure {
     ToolFailure::new(ErrorCode::ExecutionFailed, message).retryable(true)
 }
 
-fn lost(error: ApiError) -> ToolFailure {
+fn lost(error: &ApiError) -> ToolFailure {
     if error.is_not_found() {
         return failure("the pod was deleted while it ran, for example because its node was drained".to_owned());
     }
