@@ -55,10 +55,6 @@ impl TenancyDecorator for OneTenant {
         Ok(())
     }
 
-    async fn recently_revoked(&self) -> Result<Vec<(Uuid, Uuid)>, StoreError> {
-        Ok(Vec::new())
-    }
-
     async fn ping(&self) -> Result<(), StoreError> {
         Ok(())
     }

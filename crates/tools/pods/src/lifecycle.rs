@@ -108,7 +108,7 @@ impl PodRuns {
         let begun = timeout_at(until, begins).await;
         match begun {
             Ok(begun) => {
-                begun.map_err(|error| lost(&error))?.map_err(|why| failure(format!("the pod cannot start: {why}")))?
+                begun.map_err(|error| lost(&error))?.map_err(|why| failure(format!("the pod cannot start: {why}")))?;
             }
             Err(_) => {
                 let seconds = self.settings.start.as_secs();

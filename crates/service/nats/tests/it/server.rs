@@ -28,6 +28,7 @@ impl Nats {
         let program = ["nats-server", "/usr/sbin/nats-server"]
             .into_iter()
             .find(|name| std::process::Command::new(name).arg("--version").stdout(Stdio::null()).status().is_ok());
+        #[allow(clippy::print_stderr)]
         let Some(program) = program else {
             eprintln!("skipped: nats-server is not installed (on Debian: apt-get install nats-server)");
             return None;

@@ -25,10 +25,10 @@ fn five_times(code: &str) -> Vec<Value> {
     })
 }
 
-fn is_always(code: &str, wanted: Value) {
+fn is_always(code: &str, wanted: &Value) {
     let results = five_times(code);
     for result in &results {
-        assert_eq!(result[0]["ok"], wanted, "{code}: {results:?}");
+        assert_eq!(result[0]["ok"], *wanted, "{code}: {results:?}");
     }
     assert!(results.iter().all(|result| *result == results[0]), "{code}: {results:?}");
 }
@@ -37,18 +37,18 @@ fn is_always(code: &str, wanted: Value) {
 fn a_tool_that_changes_builtins_gets_its_own_processes() {
     is_always(
         "export function execute() { console.log('once'); Array.prototype.left ??= 0; Array.prototype.left += 1; return [].left }",
-        json!(1),
+        &json!(1),
     );
     is_always(
         "Object.defineProperty(String.prototype, 'shout', { value() { return `${this}!` } });
          export const execute = () => 'a'.shout()",
-        json!("a!"),
+        &json!("a!"),
     );
-    is_always("Math.max = () => 7; export const execute = () => Math.max(1)", json!(7));
-    is_always("export function execute() { delete Array.prototype.at; return typeof [].at }", json!("undefined"));
+    is_always("Math.max = () => 7; export const execute = () => Math.max(1)", &json!(7));
+    is_always("export function execute() { delete Array.prototype.at; return typeof [].at }", &json!("undefined"));
     is_always(
         "Object.setPrototypeOf(Map.prototype, null); export const execute = () => `${Object.getPrototypeOf(Map.prototype)}`",
-        json!("null"),
+        &json!("null"),
     );
 }
 
@@ -88,7 +88,7 @@ fn objects_of_a_tool_can_replace_what_they_inherit() {
              plain.name = 'Other';
              return [`${error}`, counts, `${list}`, `${shown}`, `${plain}`, Object.keys(error), `${{}}`];
          }",
-        json!([
+        &json!([
             "Mine: b",
             {"toString": 8, "valueOf": 7, "hasOwnProperty": 14},
             "list",
@@ -106,11 +106,11 @@ fn modules_are_the_same_each_time() {
         "const meta = [import.meta.url, import.meta.main, typeof import.meta.resolve];
          let refused; try { import.meta.resolve('x') } catch (error) { refused = error.name }
          export const execute = () => [meta, refused]",
-        json!([["tool:///tool.js", true, "function"], "TypeError"]),
+        &json!([["tool:///tool.js", true, "function"], "TypeError"]),
     );
     is_always(
         "const late = await new Promise((done) => setTimeout(() => done('late'), 1)); export const execute = () => late",
-        json!("late"),
+        &json!("late"),
     );
     let refused = five_times("export const execute = async () => await import('x').catch((error) => error.message)");
     assert!(refused[0][0]["ok"].as_str().unwrap().contains("cannot import anything"), "{refused:?}");
