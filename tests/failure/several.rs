@@ -92,22 +92,21 @@ async fn servers_and_runners_killed_and_upgraded_in_the_middle_of_500_requests()
     let mut runners: Vec<_> = (0..4).map(|_| several.runner()).collect();
 
     let flood = tokio::spawn(flood::send(store.clone()));
-    for which in 0..3 {
+    for (which, runner) in runners.iter_mut().enumerate().take(3) {
         watcher.answered(40 * (which + 1)).await;
-        let killed = std::mem::replace(&mut runners[which], several.runner());
+        let killed = std::mem::replace(runner, several.runner());
         killed.kill().await;
         servers.remove(0).kill().await;
         servers.push(several.server(which).await);
     }
-    for which in 0..4 {
+    for (which, runner) in runners.iter_mut().enumerate() {
         watcher.answered(160 + 60 * which).await;
         if which < 3 {
             // It accepts nothing new and finishes what it has.
             assert_eq!(servers.remove(0).stop().await, Some(0), "{}", several.log());
             servers.push(several.server(which).await);
         }
-        let next = several.runner();
-        let old = std::mem::replace(&mut runners[which], next);
+        let old = std::mem::replace(runner, several.runner());
         assert_eq!(old.stop().await, Some(0), "{}", several.log());
     }
     let flood = flood.await.unwrap();
