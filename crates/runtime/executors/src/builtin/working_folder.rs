@@ -8,7 +8,7 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use cap_std::ambient_authority;
-use cap_std::fs::{Dir, Metadata, MetadataExt, OpenOptions, PermissionsExt};
+use cap_std::fs::{Dir, Metadata, MetadataExt, OpenOptions, PermissionsExt, ReadDir};
 use uuid::Uuid;
 
 /// The most files and folders that a working folder can hold.
@@ -112,8 +112,8 @@ enum Next {
 fn walk(root: &Dir, seen: &mut dyn FnMut(&Path, &Metadata) -> io::Result<Next>) -> io::Result<()> {
     let mut open = vec![PathBuf::from(".")];
     while let Some(folder) = open.pop() {
-        let Some(dir) = enter(root, &folder)? else { continue };
-        for entry in dir.entries()? {
+        let Some(entries) = list(root, &folder)? else { continue };
+        for entry in entries {
             let entry = entry?;
             let Some(metadata) = or_gone(entry.metadata())? else { continue };
             let name = PathBuf::from(entry.file_name());
@@ -131,13 +131,15 @@ fn walk(root: &Dir, seen: &mut dyn FnMut(&Path, &Metadata) -> io::Result<Next>) 
 
 /// A program can deny its own user, and so this process, the access to a folder. What another user
 /// closed is closed for programs too: `None`.
-fn enter(root: &Dir, folder: &Path) -> io::Result<Option<Dir>> {
-    match root.open_dir(folder) {
+fn list(root: &Dir, folder: &Path) -> io::Result<Option<ReadDir>> {
+    // Opening a folder needs no permission, listing it does.
+    let entries = || root.open_dir(folder)?.entries();
+    match entries() {
         Err(error) if error.kind() == ErrorKind::PermissionDenied => {
             let opened = root.set_permissions(folder, cap_std::fs::Permissions::from_mode(0o700));
-            if opened.is_ok() { or_gone(root.open_dir(folder)) } else { Ok(None) }
+            if opened.is_ok() { or_gone(entries()) } else { Ok(None) }
         }
-        opened => or_gone(opened),
+        listed => or_gone(listed),
     }
 }
 
