@@ -36,22 +36,23 @@ impl Watcher {
             while let Some(event) = stream.next().await {
                 let event = event.expect("the stream continues");
                 let count = note(&mut noted.lock().unwrap(), &event);
-                tell.send_replace(count);
+                tell.send_if_modified(|answered| std::mem::replace(answered, count) != count);
             }
             panic!("the stream must not close");
         });
         Self { seen, answered, task }
     }
 
-    /// Waits until this many requests have a response.
+    /// Waits until this many requests have a response, as long as responses come.
     pub async fn answered(&mut self, count: usize) {
-        let reached = self.answered.wait_for(|answered| *answered >= count);
-        let waited = tokio::time::timeout(PATIENCE, reached).await.map(|result| result.map(|_| ()));
-        assert!(
-            matches!(waited, Ok(Ok(()))),
-            "{} of {count} requests have responses after {PATIENCE:?}",
-            *self.answered.borrow()
-        );
+        loop {
+            let answered = *self.answered.borrow_and_update();
+            if answered >= count {
+                return;
+            }
+            let next = tokio::time::timeout(PATIENCE, self.answered.changed()).await;
+            assert!(matches!(next, Ok(Ok(()))), "{answered} of {count} requests have responses, and no more come");
+        }
     }
 
     pub fn stop(self) -> SeenEvents {

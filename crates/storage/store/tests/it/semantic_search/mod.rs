@@ -70,16 +70,22 @@ impl World {
         sqlx::query_scalar(sql).fetch_one(&mut admin).await.unwrap()
     }
 
-    /// Waits until the query returns `wanted`, and looks each time the store reports work.
+    /// Waits until the query returns `wanted`, and looks each time the store reports work. Gives up
+    /// when its result does not change for two minutes.
     async fn until(&self, sql: &'static str, wanted: i64) {
         let mut changes = self.store.embedding_changes().unwrap();
-        let waiting = async {
-            while self.count(sql).await != wanted {
-                changes.changed().await.unwrap();
-            }
-        };
-        let waited = tokio::time::timeout(Duration::from_mins(2), waiting).await;
-        assert!(waited.is_ok(), "{sql} is {}, not {wanted}", self.count(sql).await);
+        let mut count = self.count(sql).await;
+        while count != wanted {
+            let before = count;
+            let changed = async {
+                while count == before {
+                    changes.changed().await.unwrap();
+                    count = self.count(sql).await;
+                }
+            };
+            let waited = tokio::time::timeout(Duration::from_mins(2), changed).await;
+            assert!(waited.is_ok(), "{sql} is {before}, not {wanted}, and does not change");
+        }
     }
 
     async fn until_embedded(&self, wanted: i64) {
