@@ -35,9 +35,9 @@ use uuid::Uuid;
 /// Why work has no result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ComputeError {
-    #[error("the processors were busy until the deadline")]
+    #[error("the processors that the tenant can use were busy until the deadline")]
     DeadlineExceeded,
-    #[error("too much work of the tenant is queued")]
+    #[error("the limit of {MOST_WAITING} waiting tasks of the tenant is reached")]
     QueueFull,
     #[error("the work panicked")]
     Panicked,

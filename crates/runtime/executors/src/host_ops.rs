@@ -436,6 +436,7 @@ pub(crate) fn op_error(error: &StoreError) -> OpError {
         StoreError::TooLarge { .. } | StoreError::QuotaExceeded { .. } => "ResourceExhausted",
         StoreError::Full
         | StoreError::SecretKeyMissing(_)
+        | StoreError::Busy(_)
         | StoreError::Unavailable(_)
         | StoreError::LeaseLost { .. }
         | StoreError::EventsMissed { .. } => "Unavailable",

@@ -22,6 +22,7 @@ pub fn from_store(error: StoreError) -> A2aError {
         StoreError::EventsMissed { .. } => {
             A2aError::new(ErrorKind::Unavailable, "updates were missed; read the task and subscribe again")
         }
+        StoreError::Busy(_) => A2aError::new(ErrorKind::Unavailable, text),
         StoreError::Unavailable(cause) => {
             tracing::warn!(cause, "the store cannot be reached");
             A2aError::new(ErrorKind::Unavailable, "the store cannot be reached now; try again")

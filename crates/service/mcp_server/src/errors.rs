@@ -14,7 +14,9 @@ pub(crate) fn of_store(error: StoreError) -> ErrorData {
         StoreError::Forbidden(_) | StoreError::Unauthorized(_) | StoreError::TooLarge { .. } => {
             ErrorData::invalid_request(error.to_string(), None)
         }
-        StoreError::Unavailable(_) | StoreError::Full => ErrorData::internal_error(error.to_string(), None),
+        StoreError::Busy(_) | StoreError::Unavailable(_) | StoreError::Full => {
+            ErrorData::internal_error(error.to_string(), None)
+        }
         error => {
             tracing::error!(%error, "a request of an MCP client failed");
             ErrorData::internal_error("the server failed; its log has the reason", None)

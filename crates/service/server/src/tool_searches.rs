@@ -46,7 +46,7 @@ impl ToolSearches {
         rcrt_compute::pool()
             .run_until(owner_id, until, work)
             .await
-            .map_err(|error| StoreError::Unavailable(format!("the tools were not searched: {error}")))
+            .map_err(|error| StoreError::Busy(format!("the tools were not searched: {error}; try again later")))
     }
 
     fn of(&self, owner_id: Uuid, tools: usize) -> Arc<Mutex<ToolSearch>> {

@@ -63,6 +63,7 @@ fn known(status: StatusCode, problem: Problem) -> StoreError {
         },
         "secret_key_missing" => StoreError::SecretKeyMissing(detail),
         "full" => StoreError::Full,
+        "busy" => StoreError::Busy(detail),
         "unavailable" | "draining" | "rate_limited" | "too_many_streams" => {
             StoreError::Unavailable(format!("{REFUSED_FOR_NOW}{detail}"))
         }

@@ -16,17 +16,9 @@ const MAX_BYTES: usize = 64 * 1024;
 const TAG: &str = "defines:";
 
 /// The error of a write whose check failed to run.
-pub(crate) fn busy(failed: rcrt_compute::ComputeError, timeout: Duration) -> StoreError {
-    match failed {
-        rcrt_compute::ComputeError::DeadlineExceeded => {
-            let seconds = timeout.as_secs();
-            StoreError::Unavailable(format!("this write waited {seconds} s for its check against a schema; try again"))
-        }
-        rcrt_compute::ComputeError::QueueFull => {
-            StoreError::Unavailable("too many writes wait for their checks; try again".into())
-        }
-        rcrt_compute::ComputeError::Panicked => StoreError::Internal("a check against a schema panicked".into()),
-    }
+pub(crate) fn not_checked(failed: rcrt_compute::ComputeError) -> StoreError {
+    let text = format!("the check against a schema was not run: {failed}; try again later");
+    if failed == rcrt_compute::ComputeError::Panicked { StoreError::Internal(text) } else { StoreError::Busy(text) }
 }
 
 /// What happens to a record that violates its definition.
@@ -163,7 +155,7 @@ impl Definition {
     }
 
     /// The same for any context. A slow check runs outside of the async runtime, in the tenant's
-    /// fair share. [`StoreError::Unavailable`] if it does not finish in time.
+    /// fair share. [`StoreError::Busy`] if it does not finish in time.
     pub(crate) async fn check(
         self: &Arc<Self>,
         tenant: Uuid,
@@ -179,7 +171,7 @@ impl Definition {
             (taken, found)
         };
         let checked = rcrt_compute::pool().run_until(tenant, Instant::now() + timeout, checking).await;
-        let (back, found) = checked.map_err(|failed| busy(failed, timeout))?;
+        let (back, found) = checked.map_err(not_checked)?;
         *context = back;
         Ok(found)
     }

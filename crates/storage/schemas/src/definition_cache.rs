@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
-use crate::definition::{Definition, busy};
+use crate::definition::{Definition, not_checked};
 
 /// The maximum number of definitions of one tenant.
 pub(crate) const MAX_DEFINITIONS: usize = MAX_PAGE as usize;
@@ -115,7 +115,7 @@ impl DefinitionCache {
             move || Definition::read(&context, &tags, hints.as_ref(), &budget).map(|definition| definition.name);
         let deadline = tokio::time::Instant::now() + self.check_timeout;
         let judged = rcrt_compute::pool().run_until(owner_id, deadline, reading).await;
-        judged.map_err(|failed| busy(failed, self.check_timeout))?.map_err(StoreError::from)
+        judged.map_err(not_checked)?.map_err(StoreError::from)
     }
 
     fn tenant(&self, owner_id: Uuid) -> Arc<Tenant> {

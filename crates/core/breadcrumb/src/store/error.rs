@@ -39,6 +39,10 @@ pub enum StoreError {
     /// The database is out of disk space.
     #[error("the store is out of disk space; nothing was written")]
     Full,
+    /// A limit of work at once is reached, such as the tenant's share of the connections. The text
+    /// names the limit. The same operation succeeds when other work has ended.
+    #[error("{0}")]
+    Busy(String),
     /// The database or the server cannot be reached. A retry can help.
     #[error("the store cannot be reached: {0}")]
     Unavailable(String),
@@ -57,7 +61,7 @@ impl StoreError {
 
     /// Whether the same operation can succeed later without a change.
     pub fn is_retryable(&self) -> bool {
-        matches!(self, Self::Unavailable(_) | Self::Full)
+        matches!(self, Self::Busy(_) | Self::Unavailable(_) | Self::Full)
     }
 }
 

@@ -78,7 +78,7 @@ pub struct ProblemDocument {
 }
 
 /// Every code with its status, its title and what a caller should do. The page at `/docs` shows it.
-pub const CODES: [(&str, StatusCode, &str, &str); 26] = [
+pub const CODES: [(&str, StatusCode, &str, &str); 27] = [
     ("malformed_json", StatusCode::BAD_REQUEST, "Malformed JSON", "Correct the body at `line` and `column`."),
     ("invalid", StatusCode::BAD_REQUEST, "Invalid input", "Correct each of the `violations`."),
     ("unauthorized", StatusCode::UNAUTHORIZED, "No valid token", "Get a token from /auth/token and send it."),
@@ -142,6 +142,7 @@ pub const CODES: [(&str, StatusCode, &str, &str); 26] = [
     ),
     ("internal", StatusCode::INTERNAL_SERVER_ERROR, "Internal error", "The log has the cause under the X-Request-Id."),
     ("unavailable", StatusCode::SERVICE_UNAVAILABLE, "Unavailable", "Try again after a moment."),
+    ("busy", StatusCode::SERVICE_UNAVAILABLE, "Limit reached", "Wait for the seconds in Retry-After."),
     ("draining", StatusCode::SERVICE_UNAVAILABLE, "Stopping", "Use another server, or try again after a moment."),
     (
         "quota_exceeded",
@@ -380,6 +381,7 @@ impl From<StoreError> for Problem {
                 tracing::error!("the store is out of disk space");
                 Self::new("full", detail)
             }
+            StoreError::Busy(_) => Self::new("busy", detail).with_header(header::RETRY_AFTER, "1"),
             StoreError::Unavailable(cause) => {
                 tracing::warn!(cause, "the store cannot be reached");
                 Self::new("unavailable", "the store cannot be reached now; try again")

@@ -242,5 +242,5 @@ async fn validated(caller: &Caller, schema: &str, context: Map<String, Value>) -
     rcrt_compute::pool()
         .run_until(caller.identity.owner_id, until, check)
         .await
-        .map_err(|error| StoreError::Unavailable(format!("the validators did not finish: {error}")).into())
+        .map_err(|error| StoreError::Busy(format!("the validators did not run: {error}; try again later")).into())
 }

@@ -59,7 +59,8 @@ pub async fn types(
             rcrt_compute::pool().run_until(owner, until, move || of_all(tools)).await
         }
     };
-    let types = declared.map_err(|error| StoreError::Unavailable(format!("the types were not made: {error}")))?;
+    let not_made = |error| StoreError::Busy(format!("the types were not made: {error}; try again later"));
+    let types = declared.map_err(not_made)?;
     Ok(Json(ToolTypes { types }))
 }
 

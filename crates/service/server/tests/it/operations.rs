@@ -33,6 +33,26 @@ async fn health_checks_the_database() {
     world.close().await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_tenant_whose_work_fills_its_queue_is_told_the_limit() {
+    let world = World::start().await;
+    let tenant = world.tenant().await;
+    let (_, token) = world.agent(tenant, &[Role::Caller]).await;
+    let busy = rcrt_conformance::Busy::of(tenant).await;
+    let queued: Vec<_> = (0..256).map(|_| tokio::spawn(rcrt_compute::pool().run(tenant, || ()))).collect();
+    rcrt_conformance::Busy::wait_for(tenant, queued.len()).await;
+    let refused = world.post("/tools/types", &token, serde_json::json!({"tool_spec": {}})).await;
+    let detail = refused.problem(503, "busy")["detail"].to_string();
+    assert!(detail.contains("limit of 256") && detail.contains("try again later"), "{detail}");
+    assert_eq!(refused.header("retry-after"), "1");
+    busy.end().await;
+    for one in queued {
+        one.await.unwrap().unwrap();
+    }
+    world.post("/tools/types", &token, serde_json::json!({"tool_spec": {}})).await.ok();
+    world.close().await;
+}
+
 #[tokio::test]
 async fn requests_are_counted_by_the_path_of_the_route() {
     let world = World::start().await;

@@ -127,6 +127,7 @@ async fn every_kind_of_error_survives_http() {
         StoreError::QuotaExceeded { quota: "records".into(), limit: 7, used: 9 },
         StoreError::SecretKeyMissing("why".into()),
         StoreError::Full,
+        StoreError::Busy("why".into()),
     ];
     kept.extend(
         ["breadcrumb", "request", "secret", "grant", "tool", "agent"].map(|what| StoreError::NotFound { what, id }),

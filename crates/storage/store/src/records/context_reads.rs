@@ -99,12 +99,17 @@ impl ContextReads {
         share
     }
 
-    /// `None` if no slot became free in time.
-    async fn acquire_slot(&self, reader: Reader) -> Option<ReadSlot> {
+    /// The limit that was reached, if no slot became free in time.
+    async fn acquire_slot(&self, reader: Reader) -> Result<ReadSlot, String> {
         let share = self.share(reader);
         // Its own share first: a read that waits for it must not hold a slot that others could use.
         let own_timeout = if reader.is_runner { COMMON_TIMEOUT } else { ACQUIRE_TIMEOUT };
-        let own = timeout(own_timeout, share.all.clone().acquire_owned()).await.ok()?.ok()?;
+        let own = timeout(own_timeout, share.all.clone().acquire_owned()).await.ok().and_then(Result::ok).ok_or_else(
+            || {
+                let (whose, limit) = if reader.is_runner { ("runners", 1) } else { ("agents", self.share) };
+                format!("the limit of the tenant's {whose} is {limit} at once; wait until one has ended")
+            },
+        )?;
         let common = async {
             let which = tokio::select! {
                 biased;
@@ -113,11 +118,14 @@ impl ContextReads {
             };
             Ok::<_, AcquireError>((which, self.all.clone().acquire_owned().await?))
         };
-        let (which, all) = timeout(COMMON_TIMEOUT, common).await.ok()?.ok()?;
+        let (which, all) =
+            timeout(COMMON_TIMEOUT, common).await.ok().and_then(Result::ok).ok_or_else(|| {
+                format!("the limit of all tenants together is {} at once; try again later", self.slots)
+            })?;
         let used = self.slots.saturating_sub(self.all.available_permits());
         let is_crowded = self.slots > 1 && used * 2 > self.slots;
         let limit = if is_crowded { self.limits.crowded } else { self.limits.longest };
-        Some(ReadSlot { _share: share, _permits: [own, which, all], limit })
+        Ok(ReadSlot { _share: share, _permits: [own, which, all], limit })
     }
 
     /// Runs a read with this selector, which gets its time limit. If it can read many contexts, it
@@ -137,10 +145,9 @@ impl ContextReads {
         if !selector_sql::reads_contexts(selector) {
             return work(self.limits.longest).await;
         }
-        let Some(slot) = self.acquire_slot(reader).await else {
-            let message = "too many lists and searches with context_match are running; try again later";
-            return Err(StoreError::Unavailable(message.into()));
-        };
+        let slot = self.acquire_slot(reader).await.map_err(|limit| {
+            StoreError::Busy(format!("too many lists and searches with context_match are running: {limit}"))
+        })?;
         let work = work(slot.limit);
         let working = self.database.tasks.spawn(async move {
             let done = work.await;

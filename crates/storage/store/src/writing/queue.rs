@@ -52,7 +52,9 @@ impl WriteQueue {
     pub(super) fn put(&self, owner_id: Uuid, write: PendingWrite, max_writers: usize) -> Result<bool, StoreError> {
         let mut state = self.state.lock();
         if !state.tenants.entry(owner_id).or_default().push(write) {
-            return Err(StoreError::Unavailable("the write queue of this tenant is full; try again later".into()));
+            return Err(StoreError::Busy(format!(
+                "the write queue of this tenant is full, at {WAITING_WRITES} writes or {WAITING_BYTES} bytes; try again later"
+            )));
         }
         state.list(owner_id);
         Ok(state.starts_writer(max_writers))

@@ -114,8 +114,9 @@ async fn one_tenants_context_lists_leave_connections_for_other_tenants() {
     held.until_waiting(SHARE).await;
     assert_is_served(&harness, &other).await;
     assert_eq!(held.waiting().await, SHARE);
-    let Err(StoreError::Unavailable(refused)) = asked.pop().unwrap().await.unwrap() else { panic!("it was served") };
-    assert!(refused.contains("context_match"), "{refused}");
+    let Err(StoreError::Busy(refused)) = asked.pop().unwrap().await.unwrap() else { panic!("it was served") };
+    let limit = format!("the limit of the tenant's agents is {SHARE} at once");
+    assert!(refused.contains("context_match") && refused.contains(&limit), "{refused}");
     held.ends().await;
     // The first two use the share.
     for first in asked.into_iter().take(2) {
@@ -143,7 +144,7 @@ async fn two_tenants_leave_a_slot_for_a_third_tenants_context_lists() {
     for one in asked {
         match one.await.unwrap() {
             Ok(items) => assert_eq!(items.len(), 1),
-            Err(StoreError::Unavailable(refused)) => assert!(refused.contains("context_match"), "{refused}"),
+            Err(StoreError::Busy(refused)) => assert!(refused.contains("context_match"), "{refused}"),
             Err(other) => panic!("{other}"),
         }
     }
@@ -166,7 +167,7 @@ async fn a_runner_reads_outside_its_tenants_share() {
     held.ends().await;
     assert_eq!(read.await.unwrap().len(), 1);
     for one in asked {
-        assert!(matches!(one.await.unwrap(), Ok(_) | Err(StoreError::Unavailable(_))));
+        assert!(matches!(one.await.unwrap(), Ok(_) | Err(StoreError::Busy(_))));
     }
     harness.close().await;
 }
@@ -220,7 +221,7 @@ async fn context_lists_of_all_tenants_leave_connections_for_other_work() {
     for one in asked {
         match one.await.unwrap() {
             Ok(items) => served += items.len(),
-            Err(StoreError::Unavailable(refused)) => assert!(refused.contains("context_match"), "{refused}"),
+            Err(StoreError::Busy(refused)) => assert!(refused.contains("context_match"), "{refused}"),
             Err(other) => panic!("{other}"),
         }
     }
@@ -259,7 +260,7 @@ async fn slow_context_lists_of_many_tenants_let_another_tenants_list_through() {
                 ended += 1;
                 assert!(found.to_string().contains("longer than 0.2 s"), "{found}");
             }
-            Ok(_) | Err(StoreError::Unavailable(_)) => {}
+            Ok(_) | Err(StoreError::Busy(_)) => {}
             Err(other) => panic!("{other}"),
         }
     }
