@@ -19,6 +19,7 @@ BUILD = """env >"{folder}/environment"
 pwd >"{folder}/built-in"
 mkdir -p "$CARGO_TARGET_DIR/release/gn_out/obj"
 echo library >"$CARGO_TARGET_DIR/release/gn_out/obj/librusty_v8.a"
+echo "is_debug=false" >"$CARGO_TARGET_DIR/release/gn_out/args.gn"
 """
 
 
@@ -59,7 +60,8 @@ class Rebuild(Stage):
         sum_of = hashlib.sha256(b"stripped\n").hexdigest()
         self.assertEqual(self.vendored("SHA256SUMS"), f"{sum_of}  {NAME}.xz\n{sum_of}  {NAME}\n")
         self.assertEqual(self.vendored("archive.py"), 'OTHER = 1\nVENDORED_VERSION = "9.9.9"\n')
-        self.assertEqual(sorted(path.name for path in (self.tree / "vendor/v8").iterdir()), sorted([f"{NAME}.xz", "SHA256SUMS", "archive.py", "rebuild"]))
+        self.assertEqual(sorted(path.name for path in (self.tree / "vendor/v8").iterdir()), sorted([f"{NAME}.xz", "SHA256SUMS", "archive.py", "args.gn", "rebuild"]))
+        self.assertEqual(self.vendored("args.gn"), "is_debug=false\n")
 
     def test_the_crate_is_built_from_source_with_its_data_and_this_clang(self):
         work = self.folder / "work"
