@@ -97,8 +97,13 @@ impl SlotPool {
         self.total >= self.max_calls
     }
 
-    pub fn taken_by(&self, tool: &str) -> usize {
+    fn taken_by(&self, tool: &str) -> usize {
         self.by_tool.get(tool).copied().unwrap_or_default()
+    }
+
+    /// How many calls of the tools that match have a slot.
+    pub fn taken_by_any(&self, is_counted: impl Fn(&str) -> bool) -> usize {
+        self.by_tool.iter().filter(|(tool, _)| is_counted(tool)).map(|(_, running)| running).sum()
     }
 
     /// The tools with a running call.

@@ -114,20 +114,24 @@ impl Slots {
     /// The tools of which only calls that others wait for are taken now: those that can call
     /// others, while their calls have half of the places to wait.
     pub fn awaited_only(&self) -> Vec<String> {
-        {
-            let inner = self.inner.lock();
-            // Without the registry: at most as many of the running calls are of such tools.
-            if !inner.is_short_of_places(inner.taken()) {
-                return Vec::new();
-            }
-        }
-        let mut callers = self.registry.callers();
-        if !self.inner.lock().is_short_of_places_for(&callers) {
+        if !self.is_short_of_places() {
             return Vec::new();
         }
+        let mut callers = self.registry.callers();
         callers.sort_unstable();
         callers.truncate(MAX_EXCEPT);
         callers
+    }
+
+    /// Whether half of the places to wait are used up, if each running call of a tool that can call
+    /// others takes one.
+    pub fn is_short_of_places(&self) -> bool {
+        let inner = self.inner.lock();
+        let half = inner.max_parked / 2;
+        let of_callers = |pool: &SlotPool| pool.taken_by_any(|tool| self.registry.is_caller(tool));
+        // The first condition is cheaper, and mostly false.
+        inner.parked + inner.taken() >= half
+            && inner.parked + of_callers(&inner.cpu_bound) + of_callers(&inner.io_bound) >= half
     }
 
     /// Whether calls of this tool can call others.
@@ -227,17 +231,6 @@ impl Inner {
 
     fn taken(&self) -> usize {
         self.cpu_bound.taken() + self.io_bound.taken()
-    }
-
-    /// Whether half of the places to wait are used up, if so many of the running calls take one.
-    fn is_short_of_places(&self, running: usize) -> bool {
-        self.parked + running >= self.max_parked / 2
-    }
-
-    fn is_short_of_places_for(&self, callers: &[String]) -> bool {
-        self.is_short_of_places(
-            callers.iter().map(|tool| self.cpu_bound.taken_by(tool) + self.io_bound.taken_by(tool)).sum(),
-        )
     }
 
     fn pool(&mut self, kind: Kind) -> &mut SlotPool {

@@ -81,7 +81,7 @@ impl LocalAdmission {
         // Half of the places to wait are for calls that others wait for.
         let is_awaited = request.context.get("awaited") == Some(&Value::Bool(true));
         let needs_place = !is_awaited && self.calls.slots.is_caller(name);
-        if needs_place && !self.calls.slots.awaited_only().is_empty() {
+        if needs_place && self.calls.slots.is_short_of_places() {
             return None;
         }
         let is_quick = tool.may_speculate() && tool.is_faster_than(QUICK_TOOL);
