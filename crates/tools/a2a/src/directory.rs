@@ -14,7 +14,7 @@ use uuid::Uuid;
 use crate::A2a;
 use crate::agent::{self, AGENT_SCHEMA, AgentRecord, Auth, Interface};
 use crate::card::FoundCard;
-use crate::failures::{denied, failed, from_store, invalid};
+use crate::failures::{denied, failed, invalid, store_failed};
 use crate::remote::{CardWay, GATE_NAME, Remote};
 use crate::settings::WellKnown;
 
@@ -92,7 +92,7 @@ impl A2a {
 
     /// The agent of this name. A well-known one without a record gets one, with its present card.
     pub(crate) async fn find(&self, call: &ToolCall, name: &str) -> Result<KnownAgent, ToolFailure> {
-        let known = agents(&*self.store).await.map_err(|error| from_store(&error))?;
+        let known = agents(&*self.store).await.map_err(store_failed)?;
         if let Some(found) = known.iter().find(|known| known.has_name(name)) {
             return Ok(found.clone());
         }
@@ -133,7 +133,7 @@ impl A2a {
             pending: None,
             accepted_hash: None,
         };
-        let created = self.store.create(agent.record(), None).await.map_err(|error| from_store(&error))?;
+        let created = self.store.create(agent.record(), None).await.map_err(store_failed)?;
         Ok(KnownAgent { id: created.id, version: created.version, agent })
     }
 
@@ -192,7 +192,7 @@ impl A2a {
 
 /// A secret that is granted to the tool. Its use is audited.
 async fn held(store: &dyn Breadcrumbs, name: &str, tool_id: Uuid) -> Result<HeldSecret, ToolFailure> {
-    let secrets = store.secrets().await.map_err(|error| from_store(&error))?;
+    let secrets = store.secrets().await.map_err(store_failed)?;
     let ungranted = || {
         denied(format!(
             "the secret {name:?} of the agent does not exist or is not granted to invoke_agent; a curator can do so with \
@@ -210,7 +210,7 @@ async fn held(store: &dyn Breadcrumbs, name: &str, tool_id: Uuid) -> Result<Held
     let value = match store.decrypt_secret(secret.id, "a request to another agent", Some(tool_id)).await {
         Ok(value) => value,
         Err(StoreError::Forbidden(_) | StoreError::NotFound { .. }) => return Err(ungranted()),
-        Err(error) => return Err(from_store(&error)),
+        Err(error) => return Err(store_failed(error)),
     };
     check_opaque_length(value.len(), "its value").map_err(|found| denied(format!("the secret {name:?}: {found}")))?;
     let hosts: Result<Vec<HostEntry>, _> = secret.hosts.iter().map(|host| HostEntry::parse(host)).collect();

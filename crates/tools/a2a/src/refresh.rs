@@ -12,7 +12,7 @@ use crate::A2a;
 use crate::answer::RemoteError;
 use crate::card::{self, FoundCard};
 use crate::directory::KnownAgent;
-use crate::failures::{denied, failed, from_store};
+use crate::failures::{denied, failed, store_failed};
 use crate::remote::{CardWay, GATE_NAME, Remote};
 use crate::text::line;
 
@@ -81,7 +81,7 @@ impl A2a {
                 Some(failure)
             }
         };
-        self.rewrite(&known).await.map_err(|error| from_store(&error))?;
+        self.rewrite(&known).await.map_err(store_failed)?;
         failure.map_or(Ok(known), Err)
     }
 }

@@ -7,7 +7,6 @@
 //! Begin with `publication.rs` (from a description to a record) and `assessment.rs` (what is
 //! checked).
 
-mod answer;
 mod assessment;
 mod owned_tools;
 mod publication;

@@ -8,10 +8,10 @@ use rcrt_breadcrumb::{
     schema_names,
 };
 use rcrt_executors::ToolCall;
+use rcrt_executors::builtin::store_failed;
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 
-use crate::answer;
 use crate::assessment::{Assessment, Assessor, ToolFinding};
 use crate::owned_tools::{ToolsOfName, first_with_name, maker_tag};
 use crate::reports::shown;
@@ -44,10 +44,10 @@ impl Publication {
             None
         } else {
             let found = ToolsOfName::find(&*call.breadcrumbs, call.request.agent_id, &name).await;
-            let found = found.map_err(answer::store)?;
+            let found = found.map_err(store_failed)?;
             let publishes = self.mode == CreationMode::Update && assessment.examples_pass();
             let is_contested =
-                publishes && found.is_contested(&*call.breadcrumbs, &name).await.map_err(answer::store)?;
+                publishes && found.is_contested(&*call.breadcrumbs, &name).await.map_err(store_failed)?;
             self.check_name(&found, is_contested, call, &mut assessment);
             found.own
         };
@@ -57,7 +57,7 @@ impl Publication {
             Published { status: "dry_run", record: existing }
         } else {
             match self.write(call, &name, existing, !assessment.examples_pass()).await {
-                Ok(published) => match self.lost_name(call, &name, &published).await.map_err(answer::store)? {
+                Ok(published) => match self.lost_name(call, &name, &published).await.map_err(store_failed)? {
                     Some(finding) => {
                         assessment.errors.push(finding);
                         Published { status: "rejected", record: None }
@@ -72,7 +72,7 @@ impl Publication {
                     assessment.errors.push(conflict(actual));
                     Published { status: "rejected", record: None }
                 }
-                Err(error) => return Err(answer::store(error)),
+                Err(error) => return Err(store_failed(error)),
             }
         };
         Ok(self.result(&name, &version, &assessment, &published))

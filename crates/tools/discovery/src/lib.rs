@@ -7,8 +7,8 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use rcrt_breadcrumb::{ToolFailure, Violations};
-use rcrt_executors::builtin::refused;
+use rcrt_breadcrumb::ToolFailure;
+use rcrt_executors::builtin::{invalid, read_input, refused};
 use rcrt_executors::{NativeTool, ToolCall};
 use rcrt_tool_search::Question;
 use serde::Deserialize;
@@ -31,10 +31,6 @@ struct Input {
 }
 
 impl Input {
-    fn read(call: &ToolCall) -> Result<Self, ToolFailure> {
-        Self::deserialize(&call.input).map_err(|error| refused(&Violations::one("input", error.to_string())))
-    }
-
     fn question(&self) -> Result<Question, ToolFailure> {
         Question::new("query", &self.query).map_err(|found| refused(&found))
     }
@@ -49,10 +45,10 @@ impl NativeTool for FindTools {
     }
 
     async fn run(&self, call: &ToolCall, _metadata: &mut Map<String, Value>) -> Result<Value, ToolFailure> {
-        let input = Input::read(call)?;
+        let input: Input = read_input(call)?;
         let limit = input.limit.unwrap_or(USUAL_TOOLS);
         if !(1..=MAX_TOOLS).contains(&limit) {
-            return Err(refused(&Violations::one("limit", format!("is {limit}; must be from 1 to {MAX_TOOLS}"))));
+            return Err(invalid("limit", format!("is {limit}; must be from 1 to {MAX_TOOLS}")));
         }
         let found = call.finder.tools(input.question()?, limit).await?;
         let tools = found.into_iter().map(|(tool, score)| {
@@ -77,7 +73,7 @@ impl NativeTool for SearchKnownServices {
     }
 
     async fn run(&self, call: &ToolCall, _metadata: &mut Map<String, Value>) -> Result<Value, ToolFailure> {
-        let found = call.finder.services(Input::read(call)?.question()?).await?;
+        let found = call.finder.services(read_input::<Input>(call)?.question()?).await?;
         let services = found.into_iter().map(|mut service| {
             service.relevance_score = rounded(service.relevance_score);
             service

@@ -1,12 +1,13 @@
-//! The failure for a file that is not available.
+//! Failures, as callers see them.
 
 use std::io;
 
 use rcrt_breadcrumb::{ErrorCode, ToolFailure};
+pub use rcrt_executors::builtin::failed;
 use rustix::io::Errno;
 
-pub fn failed(message: impl Into<String>) -> ToolFailure {
-    ToolFailure::new(ErrorCode::ExecutionFailed, message)
+pub fn invalid(message: impl Into<String>) -> ToolFailure {
+    ToolFailure::new(ErrorCode::InvalidArguments, message)
 }
 
 pub fn outside(path: &str) -> ToolFailure {

@@ -13,8 +13,7 @@ use rustix::fs::OFlags;
 use serde_json::json;
 
 use crate::Settings;
-use crate::arguments::invalid;
-use crate::failure::{failed, is_outside_folder, of_io, outside, shown};
+use crate::failure::{failed, invalid, is_outside_folder, of_io, outside, shown};
 
 /// The maximum length of a path, in bytes.
 const MAX_PATH: usize = 4096;

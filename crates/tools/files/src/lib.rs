@@ -10,7 +10,6 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 mod append;
-mod arguments;
 mod atomic;
 mod binary;
 mod blocking;

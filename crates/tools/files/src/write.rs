@@ -6,11 +6,11 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use cap_std::fs::Dir;
 use rcrt_breadcrumb::ToolFailure;
+use rcrt_executors::builtin::read_input;
 use rcrt_executors::{NativeTool, ToolCall};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use crate::arguments;
 use crate::atomic;
 use crate::binary;
 use crate::blocking::{CancelFlag, blocking};
@@ -43,7 +43,7 @@ impl NativeTool for WriteFile {
     }
 
     async fn run(&self, call: &ToolCall, _metadata: &mut Map<String, Value>) -> Result<Value, ToolFailure> {
-        let input: Input = arguments::read(&call.input)?;
+        let input: Input = read_input(call)?;
         let folder = self.folder.clone();
         blocking(move |stop| write(&folder, &input, stop)).await
     }

@@ -1,20 +1,15 @@
-//! Parses a call's input. Errors name the invalid field.
+//! Checks a call's input. Errors name the invalid field.
 
 use std::time::Duration;
 
 use rcrt_breadcrumb::{ErrorCode, Limits, ToolFailure};
-use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
+use serde_json::json;
 
 /// The most bytes of one argument or one environment variable, by the kernel's limit minus some
 /// room for names.
 pub const LONGEST_ARGUMENT: usize = 130_000;
 /// Time that is reserved to report how the program ended.
 const ROOM: Duration = Duration::from_millis(500);
-
-pub fn read<T: DeserializeOwned>(input: &Value) -> Result<T, ToolFailure> {
-    T::deserialize(input).map_err(|error| ToolFailure::new(ErrorCode::InvalidArguments, error.to_string()))
-}
 
 /// The error for one field.
 pub fn wrong(field: &str, what: impl std::fmt::Display) -> ToolFailure {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use rcrt_breadcrumb::ToolFailure;
+use rcrt_executors::builtin::read_input;
 use rcrt_executors::{NativeTool, ToolCall};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -53,7 +54,7 @@ impl NativeTool for Bash {
     }
 
     async fn run(&self, call: &ToolCall, metadata: &mut Map<String, Value>) -> Result<Value, ToolFailure> {
-        let input: Input = arguments::read(&call.input)?;
+        let input: Input = read_input(call)?;
         arguments::one_argument("command", &input.command)?;
         let time = arguments::time(input.timeout_seconds, TIME, &call.limits)?;
         let program = Program::new(Source::Command(input.command), true, time);

@@ -1,16 +1,9 @@
-//! Parses the input of a call.
+//! Parses addresses in the input of a call.
 
 use rcrt_breadcrumb::ToolFailure;
-use serde::de::DeserializeOwned;
-use serde_json::Value;
 use url::Url;
 
 use crate::failures::invalid;
-
-/// The error names the field, as in serde.
-pub(crate) fn read<T: DeserializeOwned>(input: &Value) -> Result<T, ToolFailure> {
-    T::deserialize(input).map_err(|error| invalid(format!("the input: {error}")))
-}
 
 /// Parses a web address. `example.com/page` becomes `https://example.com/page`, as in browsers.
 pub(crate) fn read_url(text: &str) -> Result<Url, ToolFailure> {

@@ -1,13 +1,10 @@
 //! Failures, as callers see them.
 
 use rcrt_breadcrumb::{ErrorCode, OpError, ToolFailure};
+pub(crate) use rcrt_executors::builtin::failed;
 
 pub(crate) fn invalid(message: impl Into<String>) -> ToolFailure {
     ToolFailure::new(ErrorCode::InvalidArguments, message)
-}
-
-pub(crate) fn failed(message: impl Into<String>) -> ToolFailure {
-    ToolFailure::new(ErrorCode::ExecutionFailed, message)
 }
 
 /// The gate's refusals are permanent. A network error can be temporary, a chain of redirects is

@@ -6,13 +6,14 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use rcrt_breadcrumb::{StoreError, ToolFailure};
 use rcrt_egress::{Connections, Egress};
+use rcrt_executors::builtin::read_input;
 use rcrt_executors::{NativeTool, ToolCall};
 use rcrt_large_results::{ChunkedPage, PageLocation, WorkingMemory, truncate};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use url::Url;
 
-use crate::arguments::{read, read_url};
+use crate::arguments::read_url;
 use crate::content::{self, PageScope};
 use crate::failures::{from_http_status, invalid};
 use crate::github::{self, GITHUB_TOKEN, Thread};
@@ -100,7 +101,7 @@ impl NativeTool for WebBrowse {
     }
 
     async fn run(&self, call: &ToolCall, metadata: &mut Map<String, Value>) -> Result<Value, ToolFailure> {
-        let input: Input = read(&call.input)?;
+        let input: Input = read_input(call)?;
         if input.chunk == Some(0) {
             return Err(invalid("chunk: is 0; chunks are counted from 1"));
         }

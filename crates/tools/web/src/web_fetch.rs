@@ -5,11 +5,12 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use rcrt_breadcrumb::ToolFailure;
 use rcrt_egress::{Connections, Egress};
+use rcrt_executors::builtin::read_input;
 use rcrt_executors::{NativeTool, ToolCall};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::arguments::{read, read_url};
+use crate::arguments::read_url;
 use crate::content::{self, Content, PageScope};
 use crate::failures::invalid;
 use crate::http_client::{FetchLimits, HttpClient, HttpResponse, rules_of};
@@ -49,7 +50,7 @@ impl NativeTool for WebFetch {
     }
 
     async fn run(&self, call: &ToolCall, metadata: &mut Map<String, Value>) -> Result<Value, ToolFailure> {
-        let input: Input = read(&call.input)?;
+        let input: Input = read_input(call)?;
         let most = input.max_chars.unwrap_or(DEFAULT_CHARS);
         if !(1..=MAX_CHARS).contains(&most) {
             return Err(invalid(format!("maxChars: is {most}; it must be from 1 to {MAX_CHARS}")));

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use rcrt_breadcrumb::{ToolDefinition, ToolFailure};
 use rcrt_egress::{Connections, Egress};
+use rcrt_executors::builtin::read_input;
 use rcrt_executors::{NativeTool, ToolCall};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::arguments::read;
 use crate::failures::{failed, invalid};
 use crate::http_client::FetchLimits;
 use crate::reader_pool::ReaderPool;
@@ -76,7 +76,7 @@ impl NativeTool for WebSearch {
     }
 
     async fn run(&self, call: &ToolCall, metadata: &mut Map<String, Value>) -> Result<Value, ToolFailure> {
-        let input: Input = read(&call.input)?;
+        let input: Input = read_input(call)?;
         let count = input.count.map_or(self.default_count, clamped);
         let text: String = line(&input.query, usize::MAX).chars().take(MAX_QUERY).collect();
         if text.is_empty() {

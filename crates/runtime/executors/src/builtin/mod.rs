@@ -2,20 +2,21 @@
 //! "tool": "read_file"}`. Each tool is a [`NativeTool`] in the crate of its family. Time limits,
 //! cancellation and secrets are handled here for all of them.
 
+mod failures;
 mod working_folder;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use rcrt_breadcrumb::{ErrorCode, Implementation, StoreError, ToolDefinition, ToolFailure, Violations};
-use serde::de::DeserializeOwned;
-use serde_json::{Map, Value, json};
+use rcrt_breadcrumb::{ErrorCode, Implementation, ToolDefinition, ToolFailure};
+use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::{Executor, ToolCall, ToolOutput};
 
+pub use failures::{failed, invalid, read_input, refused, store_failed};
 pub use working_folder::{FolderContent, MAX_ENTRIES};
 
 /// The `implementation.type` that this executor runs.
@@ -184,39 +185,4 @@ impl Executor for BuiltinExecutor {
     }
 
     fn forget(&self, _tool_id: Uuid, _tool_version: i64) {}
-}
-
-/// Reports invalid arguments: `InvalidArguments` with each violation, in the message and in the
-/// details as `{"violations": [{field, message}]}`.
-pub fn refused(violations: &Violations) -> ToolFailure {
-    ToolFailure::new(ErrorCode::InvalidArguments, violations.to_string())
-        .with_details(json!({"violations": violations.0}))
-}
-
-/// Reads the input of a call. The failure names the invalid field.
-pub fn read_input<T: DeserializeOwned>(call: &ToolCall) -> Result<T, ToolFailure> {
-    serde_path_to_error::deserialize(&call.input).map_err(|error| {
-        let path = error.path().to_string();
-        let field = if path == "." { String::new() } else { path };
-        refused(&Violations::one(field, error.inner().to_string()))
-    })
-}
-
-/// The failure of a call whose work in the store failed. The cause of an internal error is only
-/// logged. `tool` says in the log which kind of tool it was.
-pub fn store_failed(error: &StoreError, tool: &str) -> ToolFailure {
-    let message = match error {
-        StoreError::Internal(detail) => {
-            tracing::error!(detail, "the store failed in {tool}");
-            "the store failed; the runner's log has the cause".to_owned()
-        }
-        other => other.to_string(),
-    };
-    let code = match error {
-        StoreError::Invalid(_) | StoreError::TooLarge { .. } => ErrorCode::InvalidArguments,
-        StoreError::Forbidden(_) | StoreError::Unauthorized(_) => ErrorCode::PermissionDenied,
-        StoreError::QuotaExceeded { .. } => ErrorCode::ResourceExhausted,
-        _ => ErrorCode::ExecutionFailed,
-    };
-    ToolFailure::new(code, message).retryable(error.is_retryable())
 }

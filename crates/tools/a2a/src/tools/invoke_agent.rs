@@ -23,7 +23,7 @@ use crate::A2a;
 use crate::agent::Interface;
 use crate::answer::RemoteError;
 use crate::directory::KnownAgent;
-use crate::failures::{denied, failed, from_store, invalid};
+use crate::failures::{denied, failed, invalid, store_failed};
 use crate::remote::{Remote, rules_of};
 use crate::task::{Status, TASK_SCHEMA, TaskRecord, text_of};
 use crate::task_records::{self, StoredTask, call_tag};
@@ -77,13 +77,13 @@ impl NativeTool for InvokeAgent {
         };
         // Before the message is sent, so that no change is missed.
         let options = SubscribeOptions { after: None, filters: vec![filter], by_selectors: false };
-        let changes = self.0.store.subscribe(options).await.map_err(|error| from_store(&error))?;
+        let changes = self.0.store.subscribe(options).await.map_err(store_failed)?;
         let until = Instant::now() + Duration::from_secs(input.wait_seconds.into());
         let stored = match input.task_id {
             None => self.begin(call, &known, &input, until).await?,
             Some(id) => self.answer(call, &known, &input, id, until).await?,
         };
-        let stored = wait(&*self.0.store, stored, changes, until).await.map_err(|error| from_store(&error))?;
+        let stored = wait(&*self.0.store, stored, changes, until).await.map_err(store_failed)?;
         outcome(&stored)
     }
 }
@@ -143,8 +143,7 @@ impl InvokeAgent {
             return Ok(begun);
         }
         // As the caller, so that the caller sees it.
-        let created =
-            call.breadcrumbs.create(task_records::new(&task), None).await.map_err(|error| from_store(&error))?;
+        let created = call.breadcrumbs.create(task_records::new(&task), None).await.map_err(store_failed)?;
         let (id, version, owner_id) = (created.id, created.version, call.owner_id);
         let stored = StoredTask { id, owner_id, version, task };
         let message = stored.task.next_message(id.to_string(), &input.message, input.data.as_ref());
@@ -154,11 +153,11 @@ impl InvokeAgent {
     /// The task that an earlier attempt of this call began.
     async fn begun(&self, call: &ToolCall) -> Result<Option<StoredTask>, ToolFailure> {
         let query = BreadcrumbQuery::tagged(call_tag(call.request.id));
-        let rows = self.0.store.list(&query).await.map_err(|error| from_store(&error))?;
+        let rows = self.0.store.list(&query).await.map_err(store_failed)?;
         let Some(row) = rows.iter().find(|row| row.schema_name.as_deref() == Some(TASK_SCHEMA)) else {
             return Ok(None);
         };
-        task_records::get(&*self.0.store, row.id).await.map(Some).map_err(|error| from_store(&error))
+        task_records::get(&*self.0.store, row.id).await.map(Some).map_err(store_failed)
     }
 
     /// Answers the question of a task of the same agent that asked it.
@@ -174,7 +173,7 @@ impl InvokeAgent {
         let stored = match task_records::get(&*self.0.store, id).await {
             Ok(stored) if stored.task.asked_by == call.request.agent_id => stored,
             Ok(_) | Err(StoreError::NotFound { .. }) => return Err(unknown()),
-            Err(error) => return Err(from_store(&error)),
+            Err(error) => return Err(store_failed(error)),
         };
         if !known.has_name(&stored.task.agent) {
             return Err(invalid("agent_name", format!("the task is one of the agent {}", stored.task.agent)));
@@ -193,7 +192,7 @@ impl InvokeAgent {
         let now = Utc::now();
         let deadline = now + TimeDelta::minutes(input.timeout_minutes.into());
         let take = |task: &mut TaskRecord| task.take_answer(this, now, deadline);
-        let stored = task_records::change(&self.0, stored, take).await.map_err(|error| from_store(&error))?;
+        let stored = task_records::change(&self.0, stored, take).await.map_err(store_failed)?;
         if stored.task.call != this {
             // Another call answered first.
             return Err(refused(stored.task.status));
@@ -268,7 +267,7 @@ impl InvokeAgent {
                 call.progress.report(None, &line(&text_of(&said.parts), 200));
             }
             let take = |record: &mut TaskRecord| record.take(&task, Utc::now(), &self.0.settings);
-            stored = task_records::change(&self.0, stored, take).await.map_err(|error| from_store(&error))?;
+            stored = task_records::change(&self.0, stored, take).await.map_err(store_failed)?;
         }
         Ok((stored, task.status.state.is_interrupted()))
     }
@@ -308,7 +307,7 @@ impl InvokeAgent {
             change(task);
             true
         };
-        task_records::change(&self.0, stored, change).await.map_err(|error| from_store(&error))
+        task_records::change(&self.0, stored, change).await.map_err(store_failed)
     }
 }
 

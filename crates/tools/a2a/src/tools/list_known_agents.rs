@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 use crate::A2a;
 use crate::directory::agents;
-use crate::failures::from_store;
+use crate::failures::store_failed;
 
 pub(crate) struct ListKnownAgents(pub Arc<A2a>);
 
@@ -30,7 +30,7 @@ impl NativeTool for ListKnownAgents {
 
     async fn run(&self, call: &ToolCall, _metadata: &mut Map<String, Value>) -> Result<Value, ToolFailure> {
         let Input { skill } = read_input(call)?;
-        let known = agents(&*self.0.store).await.map_err(|error| from_store(&error))?;
+        let known = agents(&*self.0.store).await.map_err(store_failed)?;
         let listed = known.iter().map(|known| &known.agent);
         let mut list: Vec<Value> = listed
             .clone()

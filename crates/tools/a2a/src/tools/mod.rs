@@ -13,7 +13,7 @@ use rcrt_breadcrumb::ToolFailure;
 use rcrt_executors::{NativeTool, ToolCall};
 
 use crate::A2a;
-use crate::failures::{denied, from_store};
+use crate::failures::{denied, store_failed};
 
 pub(crate) fn all(a2a: &Arc<A2a>) -> Vec<Arc<dyn NativeTool>> {
     vec![
@@ -31,7 +31,7 @@ async fn check_rights(call: &ToolCall) -> Result<(), ToolFailure> {
     if let Some(profile) = call.profiles.iter().next() {
         return Err(denied(format!("the profile {profile} does not decide which agents are known; it needs main")));
     }
-    if !call.breadcrumbs.is_curator().await.map_err(|error| from_store(&error))? {
+    if !call.breadcrumbs.is_curator().await.map_err(store_failed)? {
         return Err(denied("only an agent with the role curator can register and unregister agents"));
     }
     Ok(())

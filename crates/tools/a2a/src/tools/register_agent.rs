@@ -15,7 +15,7 @@ use super::get_agent_details::details;
 use crate::A2a;
 use crate::agent::Auth;
 use crate::directory::agents;
-use crate::failures::{from_store, invalid};
+use crate::failures::{invalid, store_failed};
 use crate::remote::CardWay;
 
 pub(crate) struct RegisterAgent(pub Arc<A2a>);
@@ -61,7 +61,7 @@ impl NativeTool for RegisterAgent {
         check_rights(call).await?;
         let found = self.0.read_card(&CardWay::of(call)?, &url).await?;
         let name = name.unwrap_or_else(|| found.read.name.clone());
-        let known = agents(&*self.0.store).await.map_err(|error| from_store(&error))?;
+        let known = agents(&*self.0.store).await.map_err(store_failed)?;
         if known.iter().any(|known| known.has_name(&name)) || self.0.well_known(&name).is_some() {
             let why =
                 format!("there is already an agent {name:?}; choose another name, or unregister that agent first");

@@ -12,7 +12,7 @@ use super::check_rights;
 use super::get_agent_details::Named;
 use crate::A2a;
 use crate::directory::remove_agent;
-use crate::failures::{denied, from_store};
+use crate::failures::{denied, store_failed};
 
 pub(crate) struct UnregisterAgent(pub Arc<A2a>);
 
@@ -30,7 +30,7 @@ impl NativeTool for UnregisterAgent {
         }
         // For an unknown name: the failure says which names there are.
         let known = self.0.find(call, &agent_name).await?;
-        let removed = remove_agent(&*self.0.store, &known.agent.name).await.map_err(|error| from_store(&error))?;
+        let removed = remove_agent(&*self.0.store, &known.agent.name).await.map_err(store_failed)?;
         Ok(json!({"agentName": removed.unwrap_or(known.agent.name), "removed": true}))
     }
 }

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use rcrt_breadcrumb::{CREATE_TOOL, CreationMode, ToolFailure};
+use rcrt_executors::builtin::read_input;
 use rcrt_executors::{NativeTool, ToolCall};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::answer;
 use crate::assessment::Assessor;
 use crate::publication::Publication;
 
@@ -32,7 +32,7 @@ impl NativeTool for CreateTool {
     }
 
     async fn run(&self, call: &ToolCall, _metadata: &mut Map<String, Value>) -> Result<Value, ToolFailure> {
-        let Input { tool_spec, mode, if_version } = answer::read(call)?;
+        let Input { tool_spec, mode, if_version } = read_input(call)?;
         Publication { spec: tool_spec, mode, if_version }.run(&self.assessor, call).await
     }
 }

@@ -2,12 +2,12 @@
 
 use async_trait::async_trait;
 use rcrt_breadcrumb::{Breadcrumb, BreadcrumbQuery, ErrorCode, Selector, ToolFailure, is_draft, schema_names};
+use rcrt_executors::builtin::{read_input, store_failed};
 use rcrt_executors::{NativeTool, ToolCall};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use crate::answer;
 use crate::owned_tools::{self, ToolsOfName};
 
 pub(super) struct DescribeTool;
@@ -25,8 +25,8 @@ impl NativeTool for DescribeTool {
     }
 
     async fn run(&self, call: &ToolCall, _metadata: &mut Map<String, Value>) -> Result<Value, ToolFailure> {
-        let Input { name } = answer::read(call)?;
-        let found = ToolsOfName::find(&*call.breadcrumbs, call.request.agent_id, &name).await.map_err(answer::store)?;
+        let Input { name } = read_input(call)?;
+        let found = ToolsOfName::find(&*call.breadcrumbs, call.request.agent_id, &name).await.map_err(store_failed)?;
         let Some(record) = found.own.or(found.other) else {
             return Err(ToolFailure::new(ErrorCode::InvalidArguments, format!("there is no tool {name:?}")));
         };
@@ -50,11 +50,11 @@ impl NativeTool for DescribeTool {
 async fn reported_errors(call: &ToolCall, tool: Uuid) -> Result<Value, ToolFailure> {
     let selector = Selector {
         schema_name: Some(schema_names::TOOL_ERROR.to_owned()),
-        context_match: vec![owned_tools::equals("$.tool_id", json!(tool)).map_err(answer::store)?],
+        context_match: vec![owned_tools::equals("$.tool_id", json!(tool)).map_err(store_failed)?],
         ..Selector::default()
     };
     let query = BreadcrumbQuery { selector, limit: 1, include_context: true, ..BreadcrumbQuery::default() };
-    let found = call.breadcrumbs.list(&query).await.map_err(answer::store)?;
+    let found = call.breadcrumbs.list(&query).await.map_err(store_failed)?;
     let report = found.into_iter().next().and_then(|item| item.context);
     Ok(report.and_then(|mut context| context.remove("errors")).unwrap_or_else(|| json!([])))
 }

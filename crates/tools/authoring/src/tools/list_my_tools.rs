@@ -2,10 +2,10 @@
 
 use async_trait::async_trait;
 use rcrt_breadcrumb::{ToolFailure, is_draft};
+use rcrt_executors::builtin::store_failed;
 use rcrt_executors::{NativeTool, ToolCall};
 use serde_json::{Map, Value, json};
 
-use crate::answer;
 use crate::owned_tools::made_by;
 
 pub(super) struct ListMyTools;
@@ -17,7 +17,7 @@ impl NativeTool for ListMyTools {
     }
 
     async fn run(&self, call: &ToolCall, _metadata: &mut Map<String, Value>) -> Result<Value, ToolFailure> {
-        let made = made_by(&*call.breadcrumbs, call.request.agent_id).await.map_err(answer::store)?;
+        let made = made_by(&*call.breadcrumbs, call.request.agent_id).await.map_err(store_failed)?;
         let tools = made.into_iter().map(|record| {
             json!({
                 "name": record.context.get("name"),

@@ -10,9 +10,9 @@ mod update_tool;
 use std::sync::Arc;
 
 use rcrt_breadcrumb::{Breadcrumb, ErrorCode, ToolFailure};
+use rcrt_executors::builtin::store_failed;
 use rcrt_executors::{NativeTool, ToolCall};
 
-use crate::answer;
 use crate::assessment::Assessor;
 use crate::owned_tools::ToolsOfName;
 
@@ -30,7 +30,7 @@ pub fn tools(assessor: Arc<Assessor>) -> Vec<Arc<dyn NativeTool>> {
 
 /// The agent's own tool of this name.
 async fn own_tool(call: &ToolCall, name: &str) -> Result<Breadcrumb, ToolFailure> {
-    let found = ToolsOfName::find(&*call.breadcrumbs, call.request.agent_id, name).await.map_err(answer::store)?;
+    let found = ToolsOfName::find(&*call.breadcrumbs, call.request.agent_id, name).await.map_err(store_failed)?;
     found.own.ok_or_else(|| {
         let (code, why) = if found.other.is_some() {
             (ErrorCode::PermissionDenied, format!("the tool {name:?} belongs to another author"))

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use rcrt_breadcrumb::{CreationMode, ToolFailure};
+use rcrt_executors::builtin::{invalid, read_input};
 use rcrt_executors::{NativeTool, ToolCall};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::own_tool;
-use crate::answer;
 use crate::assessment::Assessor;
 use crate::publication::{Publication, merged};
 
@@ -33,9 +33,9 @@ impl NativeTool for UpdateTool {
     }
 
     async fn run(&self, call: &ToolCall, _metadata: &mut Map<String, Value>) -> Result<Value, ToolFailure> {
-        let Input { name, changes, if_version } = answer::read(call)?;
+        let Input { name, changes, if_version } = read_input(call)?;
         if changes.get("name").is_some_and(|new| *new != name) {
-            return Err(answer::invalid("changes.name", "cannot be changed; create a new tool and retire this one"));
+            return Err(invalid("changes.name", "cannot be changed; create a new tool and retire this one"));
         }
         let own = own_tool(call, &name).await?;
         let spec = merged(own.context, &changes);

@@ -10,14 +10,14 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use cap_std::fs::OpenOptions;
 use rcrt_breadcrumb::ToolFailure;
+use rcrt_executors::builtin::read_input;
 use rcrt_executors::{NativeTool, ToolCall};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use crate::arguments;
 use crate::blocking::{CancelFlag, CancellableReader, blocking};
 use crate::docx;
-use crate::failure::{failed, of_io, shown};
+use crate::failure::{failed, invalid, of_io, shown};
 use crate::folder::{ToolPath, WorkingFolder};
 use decode::{Decoder, Encoding};
 use kind::{Kind, SAMPLE};
@@ -52,7 +52,7 @@ impl NativeTool for ReadFile {
     }
 
     async fn run(&self, call: &ToolCall, metadata: &mut Map<String, Value>) -> Result<Value, ToolFailure> {
-        let mut input: Input = arguments::read(&call.input)?;
+        let mut input: Input = read_input(call)?;
         input.range.check()?;
         // With a session, a result that is too large for its caller is stored. Otherwise the runner
         // would cut off the line at the end.
@@ -131,9 +131,9 @@ fn read_failure(tool_path: &ToolPath, bytes: u64, problem: Problem) -> ToolFailu
         Problem::PastEnd { lines } => {
             let message =
                 format!("start_line: {} has {lines} lines, so there is nothing to read", shown(&tool_path.text));
-            arguments::invalid(message)
+            invalid(message)
         }
-        Problem::PastLine { line, chars } => arguments::invalid(format!(
+        Problem::PastLine { line, chars } => invalid(format!(
             "start_char: line {line} of {} has {chars} characters, so there is nothing to read",
             shown(&tool_path.text)
         )),

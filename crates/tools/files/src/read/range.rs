@@ -7,7 +7,7 @@ use rcrt_breadcrumb::ToolFailure;
 use serde::Deserialize;
 
 use super::decode::Decoder;
-use crate::arguments::invalid;
+use crate::failure::invalid;
 
 const DEFAULT_CHARS: u64 = 50_000;
 const MAX_CHARS: u64 = 1_000_000;

@@ -6,7 +6,7 @@ use rcrt_executors::{NativeTool, ToolCall};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{Tools, VisibleTool, failed, read_input};
+use super::{Tools, VisibleTool, read_input, store_failed};
 use crate::records;
 
 pub(super) struct ServiceDetails(pub Tools);
@@ -38,7 +38,7 @@ impl NativeTool for ServiceDetails {
         if let Some(wanted) = tool_name {
             tools = vec![only(tools, name, &wanted)?];
         }
-        let statuses = records::statuses(&*self.0.servers.store).await.map_err(|error| failed(&error))?;
+        let statuses = records::statuses(&*self.0.servers.store).await.map_err(store_failed)?;
         let status = statuses.get(&name.to_lowercase());
         Ok(json!({
             "serverName": name,

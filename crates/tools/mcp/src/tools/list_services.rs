@@ -8,7 +8,7 @@ use rcrt_executors::{NativeTool, ToolCall};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{Tools, failed, read_input};
+use super::{Tools, read_input, store_failed};
 use crate::records;
 
 pub(super) struct ListServices(pub Tools);
@@ -26,8 +26,8 @@ impl NativeTool for ListServices {
     async fn run(&self, call: &ToolCall, _metadata: &mut Map<String, Value>) -> Result<Value, ToolFailure> {
         let Input {} = read_input(call)?;
         let store = &*self.0.servers.store;
-        let servers = records::servers(store).await.map_err(|error| failed(&error))?;
-        let mut statuses = records::statuses(store).await.map_err(|error| failed(&error))?;
+        let servers = records::servers(store).await.map_err(store_failed)?;
+        let mut statuses = records::statuses(store).await.map_err(store_failed)?;
         let mut tools: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for tool in self.0.visible_tools(call, None).await? {
             tools.entry(tool.server.to_lowercase()).or_default().push(tool.upstream);

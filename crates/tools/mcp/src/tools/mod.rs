@@ -10,7 +10,7 @@ mod resources;
 
 use std::sync::Arc;
 
-use rcrt_breadcrumb::{AllowedTools, BreadcrumbListItem, ErrorCode, StoreError, ToolFailure, ToolSource, schema_names};
+use rcrt_breadcrumb::{AllowedTools, BreadcrumbListItem, ErrorCode, ToolFailure, ToolSource, schema_names};
 use rcrt_executors::builtin::{read_input, store_failed};
 use rcrt_executors::{NativeTool, ToolCall, ToolOutput};
 use rmcp::model::ClientRequest;
@@ -76,11 +76,11 @@ impl Tools {
 
     /// The registered tools of a server, or of all, that the caller can call.
     async fn visible_tools(&self, call: &ToolCall, server: Option<&str>) -> Result<Vec<VisibleTool>, ToolFailure> {
-        let allowed = call.breadcrumbs.allowed_tools().await.map_err(|error| failed(&error))?;
+        let allowed = call.breadcrumbs.allowed_tools().await.map_err(store_failed)?;
         let tags = server.map(server_tag).into_iter().collect();
         // The records are read with the runner's rights: a caller reads only its own calls.
         let items = records::list(&*self.servers.store, schema_names::TOOL_V1, tags).await;
-        let items = items.map_err(|error| failed(&error))?;
+        let items = items.map_err(store_failed)?;
         let mut found: Vec<VisibleTool> =
             items.into_iter().filter_map(|item| visible(call, allowed.as_ref(), item)).collect();
         found.sort_by(|left, right| left.name.cmp(&right.name));
@@ -102,10 +102,6 @@ fn visible(call: &ToolCall, allowed: Option<&AllowedTools>, item: BreadcrumbList
     let is_denied = call.profiles.denied_by(&name, &source).is_some();
     let is_listed = allowed.is_none_or(|allowed| allowed.allows(&name, &source, &tags));
     (!is_denied && is_listed).then_some(VisibleTool { id, server, name, upstream, context })
-}
-
-fn failed(error: &StoreError) -> ToolFailure {
-    store_failed(error, "a tool for MCP servers")
 }
 
 impl Tools {

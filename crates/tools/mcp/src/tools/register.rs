@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
-use rcrt_breadcrumb::{ErrorCode, ToolFailure, Violations};
-use rcrt_executors::builtin::refused;
+use rcrt_breadcrumb::{ErrorCode, ToolFailure};
+use rcrt_executors::builtin::{invalid, refused};
 use rcrt_executors::{NativeTool, ToolCall};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{Tools, failed, read_input};
+use super::{Tools, read_input, store_failed};
 use crate::records::{self, server_record};
 use crate::server::ServerConfig;
 
@@ -41,7 +41,7 @@ impl Input {
                 json!({"type": "stdio", "command": command, "args": self.arguments, "env": self.env, "network": self.network})
             }
             (None, Some(url)) => json!({"type": "http", "url": url, "headers": self.headers}),
-            _ => return Err(refused(&Violations::one("", "must have either command or url"))),
+            _ => return Err(invalid("", "must have either command or url")),
         };
         let context = json!({"name": self.server_name, "transport": transport});
         let context = context.as_object().cloned().unwrap_or_default();
@@ -61,7 +61,7 @@ async fn check_rights(call: &ToolCall) -> Result<(), ToolFailure> {
     if let Some(profile) = call.profiles.iter().next() {
         return denied(format!("the profile {profile} does not allow the registration of MCP servers; it needs main"));
     }
-    if !call.breadcrumbs.is_curator().await.map_err(|error| failed(&error))? {
+    if !call.breadcrumbs.is_curator().await.map_err(store_failed)? {
         return denied("only an agent with the role curator can register MCP servers".to_owned());
     }
     Ok(())
@@ -77,15 +77,15 @@ impl NativeTool for RegisterServer {
         let config = read_input::<Input>(call)?.config()?;
         check_rights(call).await?;
         let (servers, name) = (&self.0.servers, config.name.clone());
-        let known = records::servers(&*servers.store).await.map_err(|error| failed(&error))?;
+        let known = records::servers(&*servers.store).await.map_err(store_failed)?;
         if known.iter().any(|known| known.config.name.eq_ignore_ascii_case(&name)) {
             let message = format!("there is already an MCP server {name:?}; unregister it first, or use another name");
-            return Err(refused(&Violations::one("server_name", message)));
+            return Err(invalid("server_name", message));
         }
         let mut record = server_record(&config);
         record.tags.push(RUNTIME_TAG.to_owned());
         let runs = config.transport.describe();
-        servers.store.create(record, None).await.map_err(|error| failed(&error))?;
+        servers.store.create(record, None).await.map_err(store_failed)?;
         let server = self.0.server(&name).await?;
         // The record stays: the server may come up later.
         let connected = servers.connection(&server).await;
@@ -125,7 +125,7 @@ impl NativeTool for UnregisterServer {
         check_rights(call).await?;
         let server = self.0.server(&server_name).await?;
         let (store, id) = (&self.0.servers.store, server.record.id);
-        let record = store.get(id).await.map_err(|error| failed(&error))?;
+        let record = store.get(id).await.map_err(store_failed)?;
         let name = &server.record.config.name;
         if !record.tags.iter().any(|tag| tag == RUNTIME_TAG) {
             let message = format!(
@@ -133,7 +133,7 @@ impl NativeTool for UnregisterServer {
             );
             return Err(ToolFailure::new(ErrorCode::PermissionDenied, message));
         }
-        store.delete(id, None).await.map_err(|error| failed(&error))?;
+        store.delete(id, None).await.map_err(store_failed)?;
         Ok(json!({"serverName": name, "unregistered": true}))
     }
 }

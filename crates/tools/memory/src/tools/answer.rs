@@ -1,18 +1,9 @@
-//! Parses the input of a call, and creates its failures.
+//! The failures of a call.
 
-use rcrt_breadcrumb::{ErrorCode, StoreError, ToolFailure, Violations};
-use rcrt_executors::ToolCall;
-use rcrt_executors::builtin::refused;
+use rcrt_breadcrumb::{StoreError, ToolFailure};
+pub(super) use rcrt_executors::builtin::{failed, invalid, read_input as read};
+use rcrt_executors::builtin::{refused, store_failed};
 use rcrt_large_results::StoredResultError;
-use serde::de::DeserializeOwned;
-
-pub(super) fn read<T: DeserializeOwned>(call: &ToolCall) -> Result<T, ToolFailure> {
-    T::deserialize(&call.input).map_err(|error| invalid("input", error.to_string()))
-}
-
-pub(super) fn invalid(field: &str, message: impl Into<String>) -> ToolFailure {
-    refused(&Violations::one(field, message))
-}
 
 /// How many items to return: what the caller asked for, else `usual`; from 1 to `most`.
 pub(super) fn limit(asked: Option<usize>, usual: usize, most: usize) -> Result<usize, ToolFailure> {
@@ -21,10 +12,6 @@ pub(super) fn limit(asked: Option<usize>, usual: usize, most: usize) -> Result<u
         return Err(invalid("limit", format!("must be from 1 to {most}")));
     }
     Ok(limit)
-}
-
-pub(super) fn failed(message: impl Into<String>) -> ToolFailure {
-    ToolFailure::new(ErrorCode::ExecutionFailed, message)
 }
 
 pub(super) fn store(error: StoreError) -> ToolFailure {
@@ -42,16 +29,7 @@ pub(super) fn store(error: StoreError) -> ToolFailure {
         StoreError::TooLarge { limit } => {
             invalid("value", format!("is too large: at most {limit} bytes of JSON can be stored"))
         }
-        StoreError::Forbidden(why) => ToolFailure::new(ErrorCode::PermissionDenied, why),
-        error @ StoreError::QuotaExceeded { .. } => ToolFailure::new(ErrorCode::ResourceExhausted, error.to_string()),
-        error @ StoreError::Internal(_) => {
-            tracing::error!(%error, "the store failed");
-            failed("the store failed; the runner's log has the cause")
-        }
-        error => {
-            let is_retryable = error.is_retryable();
-            failed(error.to_string()).retryable(is_retryable)
-        }
+        error => store_failed(error),
     }
 }
 

@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use rcrt_breadcrumb::{ErrorCode, ToolFailure};
+use rcrt_executors::builtin::read_input;
 use rcrt_executors::{NativeTool, ToolCall};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -73,7 +74,7 @@ impl NativeTool for ExecutePythonScript {
     }
 
     async fn run(&self, call: &ToolCall, metadata: &mut Map<String, Value>) -> Result<Value, ToolFailure> {
-        let input: Input = arguments::read(&call.input)?;
+        let input: Input = read_input(call)?;
         if input.script.len() > LONGEST {
             return Err(arguments::wrong("script", format!("is longer than {LONGEST} bytes")));
         }

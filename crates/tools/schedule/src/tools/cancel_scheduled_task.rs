@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::render::current_time;
-use super::{TRIES, contended, failed, invalid, read_input, with_nearest};
+use super::{TRIES, contended, invalid, read_input, store_failed, with_nearest};
 use crate::fire::in_zone;
 use crate::records::{self, ScheduleRecord};
 use crate::schedule::{Schedule, Status};
@@ -38,7 +38,7 @@ impl NativeTool for CancelScheduledTask {
         let store = &*call.breadcrumbs;
         let mut last = None;
         for _ in 0..TRIES {
-            let entries = records::named(store, &name).await.map_err(|error| failed(&error))?;
+            let entries = records::named(store, &name).await.map_err(store_failed)?;
             let Some(entry) = entries.iter().find(|entry| entry.is_open()) else {
                 let ended = last.or_else(|| entries.into_iter().next_back()?.schedule.ok());
                 return match ended {
@@ -50,7 +50,7 @@ impl NativeTool for CancelScheduledTask {
                 // Also cancels records with the same name that were written by hand.
                 Ok(schedule) => last = Some(schedule),
                 Err(StoreError::VersionConflict { .. } | StoreError::NotFound { .. }) => {}
-                Err(error) => return Err(failed(&error)),
+                Err(error) => return Err(store_failed(error)),
             }
         }
         Err(contended(&name))
@@ -106,7 +106,7 @@ impl CancelScheduledTask {
 async fn unknown(store: &dyn Records, name: &str) -> ToolFailure {
     let entries = match records::active(store).await {
         Ok(entries) => entries,
-        Err(error) => return failed(&error),
+        Err(error) => return store_failed(error),
     };
     let mut names: Vec<&str> = entries
         .iter()

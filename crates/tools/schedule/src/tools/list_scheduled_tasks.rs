@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::render::{current_time, table, task};
-use super::{failed, read_input};
+use super::{read_input, store_failed};
 use crate::records::{self, ScheduleRecord};
 use crate::{Clock, Settings};
 
@@ -43,9 +43,9 @@ impl NativeTool for ListScheduledTasks {
             Some(name) => records::named(store, name).await,
             None => records::active(store).await,
         }
-        .map_err(|error| failed(&error))?;
+        .map_err(store_failed)?;
         if include_ended && name.is_none() {
-            entries.extend(records::ended(store, MOST_ENDED).await.map_err(|error| failed(&error))?);
+            entries.extend(records::ended(store, MOST_ENDED).await.map_err(store_failed)?);
         }
         let now = self.clock.now();
         entries.sort_by_key(|entry| order(entry, now));

@@ -7,9 +7,9 @@ mod schedule_task;
 
 use std::sync::Arc;
 
-use rcrt_breadcrumb::{ErrorCode, StoreError, ToolFailure, Violations};
+use rcrt_breadcrumb::{ErrorCode, ToolFailure};
 use rcrt_executors::NativeTool;
-use rcrt_executors::builtin::{read_input, refused, store_failed};
+use rcrt_executors::builtin::{invalid, read_input, refused, store_failed};
 use serde_json::json;
 
 use crate::{Clock, Settings};
@@ -31,11 +31,6 @@ pub fn tools(settings: &Settings, clock: &Arc<dyn Clock>) -> Vec<Arc<dyn NativeT
     ]
 }
 
-/// `field` is the invalid argument; empty for the whole input.
-fn invalid(field: &str, message: impl Into<String>) -> ToolFailure {
-    refused(&Violations::one(field, message))
-}
-
 fn with_nearest(mut failure: ToolFailure, nearest: &[String]) -> ToolFailure {
     if let Some(details) = &mut failure.details {
         details["nearest"] = json!(nearest);
@@ -49,10 +44,6 @@ fn invalid_field(message: &str) -> ToolFailure {
         Some((field, message)) => invalid(field, message),
         None => invalid("", message),
     }
-}
-
-fn failed(error: &StoreError) -> ToolFailure {
-    store_failed(error, "a schedule tool")
 }
 
 /// The failure after too many conflicting changes.

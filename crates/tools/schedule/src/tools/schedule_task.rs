@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use super::render::{current_time, distance, missed_policy, next_fires};
-use super::{TRIES, contended, failed, invalid, invalid_field, read_input, refused, with_nearest};
+use super::{TRIES, contended, invalid, invalid_field, read_input, refused, store_failed, with_nearest};
 use crate::fire::{self, in_zone};
 use crate::records::{self, ScheduleRecord};
 use crate::schedule::{self, Missed, Schedule, State, Status, name_tag};
@@ -159,7 +159,7 @@ impl ScheduleTask {
         // Counts known deleted records with this name. See `create`.
         let mut gone = 0;
         for _ in 0..TRIES {
-            let entries = records::named(store, &schedule.name).await.map_err(|error| failed(&error))?;
+            let entries = records::named(store, &schedule.name).await.map_err(store_failed)?;
             let open = entries.iter().find(|entry| entry.is_open());
             let there = open.and_then(|entry| Some((entry, entry.schedule.as_ref().ok()?)));
             let (wanted, written) = if let Some((entry, there)) = there {
@@ -183,14 +183,14 @@ impl ScheduleTask {
                 Ok(id) => return Ok((id, wanted)),
                 Err(StoreError::IdempotencyMismatch) => gone += u32::from(entries.is_empty()),
                 Err(StoreError::VersionConflict { .. } | StoreError::NotFound { .. }) => {}
-                Err(error) => return Err(failed(&error)),
+                Err(error) => return Err(store_failed(error)),
             }
         }
         Err(contended(&schedule.name))
     }
 
     async fn refuse_too_many(&self, store: &dyn Records) -> Result<(), ToolFailure> {
-        let active = records::active(store).await.map_err(|error| failed(&error))?.len();
+        let active = records::active(store).await.map_err(store_failed)?.len();
         if active < self.settings.max_active {
             return Ok(());
         }
@@ -224,7 +224,7 @@ async fn refuse_invalid_input(
     input: Option<&Value>,
     now: DateTime<Utc>,
 ) -> Result<(), ToolFailure> {
-    let Some(catalog) = Catalog::read(store).await.map_err(|error| failed(&error))? else { return Ok(()) };
+    let Some(catalog) = Catalog::read(store).await.map_err(store_failed)? else { return Ok(()) };
     if let Some(registration) = catalog.find(tool) {
         if let Some(why) = registration.removal(now) {
             return Err(invalid("tool", why));
