@@ -7,6 +7,7 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::Violations;
+use crate::names::names;
 
 /// What a grant permits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema)]
@@ -22,29 +23,13 @@ pub enum Action {
     Subscribe,
 }
 
-impl Action {
-    pub const ALL: [Self; 5] = [Self::ReadContext, Self::ReadFull, Self::Update, Self::Delete, Self::Subscribe];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::ReadContext => "read_context",
-            Self::ReadFull => "read_full",
-            Self::Update => "update",
-            Self::Delete => "delete",
-            Self::Subscribe => "subscribe",
-        }
-    }
-}
-
-impl std::str::FromStr for Action {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        Self::ALL.into_iter().find(|action| action.as_str() == text).ok_or_else(|| {
-            format!("{text:?} is not a valid action; expected one of {}", Self::ALL.map(Self::as_str).join(", "))
-        })
-    }
-}
+names!(Action, "action", {
+    ReadContext => "read_context",
+    ReadFull => "read_full",
+    Update => "update",
+    Delete => "delete",
+    Subscribe => "subscribe",
+});
 
 /// A grant on one record to an agent of any tenant, or to all agents of a tenant. Exactly one of
 /// the two grantees is set.

@@ -2,13 +2,13 @@
 //! durations per tool.
 
 use std::collections::BTreeMap;
-use std::str::FromStr;
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
+use crate::names::names;
 use crate::{Breadcrumb, Call, CallState, ErrorCode, ResponseStatus, Violations};
 
 /// The most calls in one page.
@@ -278,54 +278,6 @@ pub struct UnfinishedCalls {
     pub oldest_ms: Option<f64>,
 }
 
-impl CallState {
-    pub const ALL: [Self; 4] = [Self::Queued, Self::Claimed, Self::Running, Self::Finished];
+names!(CallState, "state", { Queued => "queued", Claimed => "claimed", Running => "running", Finished => "finished" });
 
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Queued => "queued",
-            Self::Claimed => "claimed",
-            Self::Running => "running",
-            Self::Finished => "finished",
-        }
-    }
-}
-
-impl FromStr for CallState {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let named = Self::ALL.into_iter().find(|state| state.as_str() == text);
-        named.ok_or_else(|| format!("{text:?} is not a state of a call; expected queued, claimed, running or finished"))
-    }
-}
-
-impl ResponseStatus {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Success => "success",
-            Self::Error => "error",
-        }
-    }
-}
-
-impl FromStr for ResponseStatus {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let named = [Self::Success, Self::Error].into_iter().find(|status| status.as_str() == text);
-        named.ok_or_else(|| format!("{text:?} is not a status; expected success or error"))
-    }
-}
-
-impl FromStr for ErrorCode {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let named = Self::ALL.into_iter().find(|code| code.as_str() == text);
-        named.ok_or_else(|| {
-            let all = Self::ALL.map(Self::as_str).join(", ");
-            format!("{text:?} is not an error code; expected one of {all}")
-        })
-    }
-}
+names!(ResponseStatus, "status", { Success => "success", Error => "error" });

@@ -7,6 +7,7 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::Violations;
+use crate::names::names;
 
 /// The most entries in one read or write.
 pub const MAX_EGRESS_ENTRIES: usize = 1000;
@@ -25,28 +26,7 @@ pub enum EgressOutcome {
     Failed,
 }
 
-impl EgressOutcome {
-    pub const ALL: [Self; 3] = [Self::Answered, Self::Refused, Self::Failed];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Answered => "answered",
-            Self::Refused => "refused",
-            Self::Failed => "failed",
-        }
-    }
-}
-
-impl std::str::FromStr for EgressOutcome {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        Self::ALL
-            .into_iter()
-            .find(|outcome| outcome.as_str() == text)
-            .ok_or_else(|| format!("{text:?} is not a valid outcome; expected one of answered, refused, failed"))
-    }
-}
+names!(EgressOutcome, "outcome", { Answered => "answered", Refused => "refused", Failed => "failed" });
 
 /// One request through the gate. Each followed redirect is a separate request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
+use crate::names::names;
 use crate::{Selector, StoreError};
 
 /// An event's number in its tenant's order. Numbers grow but are not dense. A subscriber that names
@@ -35,20 +36,11 @@ pub enum EventKind {
     Deleted,
 }
 
-impl EventKind {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Created => "breadcrumb.created",
-            Self::Updated => "breadcrumb.updated",
-            Self::Deleted => "breadcrumb.deleted",
-        }
-    }
-
-    /// The inverse of [`Self::as_str`].
-    pub fn from_name(name: &str) -> Option<Self> {
-        [Self::Created, Self::Updated, Self::Deleted].into_iter().find(|kind| kind.as_str() == name)
-    }
-}
+names!(EventKind, "kind of event", {
+    Created => "breadcrumb.created",
+    Updated => "breadcrumb.updated",
+    Deleted => "breadcrumb.deleted",
+});
 
 /// One change of one record. `context` is the record's after the change (before it, for a
 /// deletion). It is empty in the events of requests and responses that are past their retention.

@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
+use crate::names::names;
 use crate::{
     AllowedTools, AllowedToolsChange, Breadcrumbs, HygieneRun, HygieneStats, Profile, PublishRule, StoreError,
     TenantCount, TenantQuotas, TenantUsage, TokenInfo, TokenQuery, TokenRecord, ToolFailure, UnfinishedCalls, Webhooks,
@@ -42,7 +43,6 @@ pub enum Role {
 }
 
 impl Role {
-    pub const ALL: [Self; 5] = [Self::Curator, Self::Emitter, Self::Subscriber, Self::Runner, Self::Caller];
     /// The names of all roles, for messages.
     pub const NAMES: &str = "curator, emitter, subscriber, runner, caller";
 
@@ -61,28 +61,15 @@ impl Role {
     pub fn read_only_own_calls(roles: &[Self]) -> bool {
         !roles.is_empty() && roles.iter().all(|role| *role == Self::Caller)
     }
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Curator => "curator",
-            Self::Emitter => "emitter",
-            Self::Subscriber => "subscriber",
-            Self::Runner => "runner",
-            Self::Caller => "caller",
-        }
-    }
 }
 
-impl std::str::FromStr for Role {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        Self::ALL
-            .into_iter()
-            .find(|role| role.as_str() == text)
-            .ok_or_else(|| format!("{text:?} is not a valid role; expected one of {}", Self::NAMES))
-    }
-}
+names!(Role, "role", {
+    Curator => "curator",
+    Emitter => "emitter",
+    Subscriber => "subscriber",
+    Runner => "runner",
+    Caller => "caller",
+});
 
 /// An agent of a tenant, with the roles that its token gives it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

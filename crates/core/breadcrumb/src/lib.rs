@@ -55,6 +55,7 @@ mod large_result;
 pub mod limits;
 mod matcher;
 mod named_records;
+mod names;
 mod near_miss;
 mod nearest;
 mod new_breadcrumb;

@@ -7,6 +7,7 @@ use std::sync::LazyLock;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::names::names;
 use crate::{ToolFilter, ToolSource};
 
 /// Tools that start, watch and cancel subagents.
@@ -45,17 +46,6 @@ pub enum Profile {
 static FILTERS: LazyLock<[ToolFilter; Profile::ALL.len()]> = LazyLock::new(|| Profile::ALL.map(Profile::rules));
 
 impl Profile {
-    pub const ALL: [Self; 4] = [Self::Main, Self::Subagent, Self::Scheduled, Self::A2aSynthesis];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Main => "main",
-            Self::Subagent => "subagent",
-            Self::Scheduled => "scheduled",
-            Self::A2aSynthesis => "a2asynthesis",
-        }
-    }
-
     fn rules(self) -> ToolFilter {
         let restricted = ToolFilter::nothing().allow_sources(EVERYDAY_SOURCES);
         let starts_no_agents = |filter: ToolFilter| {
@@ -91,21 +81,12 @@ impl Profile {
     }
 }
 
-impl std::fmt::Display for Profile {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-impl std::str::FromStr for Profile {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        Self::ALL.into_iter().find(|profile| profile.as_str() == text).ok_or_else(|| {
-            format!("{text:?} is not a valid profile; expected one of main, subagent, scheduled, a2asynthesis")
-        })
-    }
-}
+names!(Profile, "profile", {
+    Main => "main",
+    Subagent => "subagent",
+    Scheduled => "scheduled",
+    A2aSynthesis => "a2asynthesis",
+});
 
 /// The profiles of a request: its author's, and those of the calls that led to it. A tool can be
 /// called only if each of them allows it.

@@ -1,12 +1,10 @@
 //! The parameters and the results of a search.
 
-use std::fmt;
-use std::str::FromStr;
-
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
+use crate::names::names;
 use crate::{BreadcrumbListItem, Selector, Violations};
 
 /// The most characters of [`Search::q`].
@@ -28,32 +26,7 @@ pub enum SearchMode {
     Hybrid,
 }
 
-impl SearchMode {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Text => "text",
-            Self::Vector => "vector",
-            Self::Hybrid => "hybrid",
-        }
-    }
-}
-
-impl fmt::Display for SearchMode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-impl FromStr for SearchMode {
-    type Err = Violations;
-
-    fn from_str(text: &str) -> Result<Self, Violations> {
-        [Self::Text, Self::Vector, Self::Hybrid]
-            .into_iter()
-            .find(|mode| mode.as_str() == text)
-            .ok_or_else(|| Violations::one("mode", "must be text, vector or hybrid"))
-    }
-}
+names!(SearchMode, "mode", { Text => "text", Vector => "vector", Hybrid => "hybrid" });
 
 /// A search for the `nn` best matches among the records that match the selector.
 #[derive(Debug, Clone, PartialEq)]

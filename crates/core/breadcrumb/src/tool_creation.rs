@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
+use crate::names::names;
 use crate::schema_names::{TOOL_CREATE_REQUEST, TOOL_CREATE_RESPONSE, TOOL_REQUEST, TOOL_RESPONSE};
 use crate::{Breadcrumb, Violations};
 
@@ -42,28 +43,7 @@ pub enum PublishRule {
     Anyone,
 }
 
-impl PublishRule {
-    pub const ALL: [Self; 3] = [Self::Examples, Self::Curator, Self::Anyone];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Examples => "examples",
-            Self::Curator => "curator",
-            Self::Anyone => "anyone",
-        }
-    }
-}
-
-impl std::str::FromStr for PublishRule {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        Self::ALL
-            .into_iter()
-            .find(|rule| rule.as_str() == text)
-            .ok_or_else(|| format!("{text:?} does not say what publishes tools; expected examples, curator or anyone"))
-    }
-}
+names!(PublishRule, "publish rule", { Examples => "examples", Curator => "curator", Anyone => "anyone" });
 
 /// The kind of a request for a call. It decides the form of the response.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

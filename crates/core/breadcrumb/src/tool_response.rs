@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
+use crate::names::names;
 use crate::{NewBreadcrumb, RequestKind, ToolRequest, tool_creation};
 
 const TAG: &str = "tool:response";
@@ -22,40 +23,21 @@ pub enum ErrorCode {
     Cancelled,
 }
 
+names!(ErrorCode, "error code", {
+    ToolNotFound => "ToolNotFound",
+    InvalidArguments => "InvalidArguments",
+    PermissionDenied => "PermissionDenied",
+    Timeout => "Timeout",
+    ResourceExhausted => "ResourceExhausted",
+    ExecutionFailed => "ExecutionFailed",
+    InvalidOutput => "InvalidOutput",
+    Cancelled => "Cancelled",
+});
+
 impl ErrorCode {
-    pub const ALL: [Self; 8] = [
-        Self::ToolNotFound,
-        Self::InvalidArguments,
-        Self::PermissionDenied,
-        Self::Timeout,
-        Self::ResourceExhausted,
-        Self::ExecutionFailed,
-        Self::InvalidOutput,
-        Self::Cancelled,
-    ];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::ToolNotFound => "ToolNotFound",
-            Self::InvalidArguments => "InvalidArguments",
-            Self::PermissionDenied => "PermissionDenied",
-            Self::Timeout => "Timeout",
-            Self::ResourceExhausted => "ResourceExhausted",
-            Self::ExecutionFailed => "ExecutionFailed",
-            Self::InvalidOutput => "InvalidOutput",
-            Self::Cancelled => "Cancelled",
-        }
-    }
-
     /// Whether the same request can succeed later, unless the failure itself says.
     pub fn is_retryable(self) -> bool {
         matches!(self, Self::Timeout)
-    }
-}
-
-impl std::fmt::Display for ErrorCode {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.as_str())
     }
 }
 

@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use crate::Violations;
+use crate::names::names;
 
 /// The longest time to live, in seconds: 100 years.
 pub const MAX_TTL_SECONDS: u64 = 3_155_760_000;
@@ -26,19 +27,15 @@ pub enum TtlType {
     Hybrid,
 }
 
+names!(TtlType, "time to live", {
+    Never => "never",
+    Datetime => "datetime",
+    Duration => "duration",
+    Usage => "usage",
+    Hybrid => "hybrid",
+});
+
 impl TtlType {
-    pub const ALL: [Self; 5] = [Self::Never, Self::Datetime, Self::Duration, Self::Usage, Self::Hybrid];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Never => "never",
-            Self::Datetime => "datetime",
-            Self::Duration => "duration",
-            Self::Usage => "usage",
-            Self::Hybrid => "hybrid",
-        }
-    }
-
     /// Whether reads of such a record are counted.
     pub fn counts_reads(self) -> bool {
         matches!(self, Self::Usage | Self::Hybrid)

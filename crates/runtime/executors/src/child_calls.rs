@@ -70,7 +70,7 @@ pub async fn call_tool(call: &ToolCall, tool: &str, input: Value) -> Result<Valu
         calls.call(request).await
     };
     let (_, response) = ended.await.map_err(|error| {
-        let code = ErrorCode::ALL.into_iter().find(|code| code.as_str() == error.name);
+        let code = error.name.parse::<ErrorCode>().ok();
         ToolFailure::new(code.unwrap_or(ErrorCode::ExecutionFailed), error.message)
     })?;
     if response.status == ResponseStatus::Success {

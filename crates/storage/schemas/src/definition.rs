@@ -313,7 +313,7 @@ fn lifetime(found: &mut Violations, field: &str, given: &Value) -> Option<Lifeti
     let before = found.0.len();
     let key = if given.get("ttl_type").is_some() { "ttl_type" } else { "type" };
     let kind = given.get(key).and_then(Value::as_str);
-    let kind = TtlType::ALL.into_iter().find(|one| Some(one.as_str()) == kind);
+    let kind = kind.and_then(|kind| kind.parse::<TtlType>().ok());
     let Some(ttl_type) = kind.filter(|kind| *kind != TtlType::Datetime) else {
         found.add(format!("{field}.{key}"), "must be never, duration, usage or hybrid");
         return None;

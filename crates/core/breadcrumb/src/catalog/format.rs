@@ -7,6 +7,7 @@ use utoipa::ToSchema;
 
 use super::{Catalog, Registration};
 use crate::hex;
+use crate::names::names;
 
 /// The format of a list of tools.
 ///
@@ -48,20 +49,8 @@ const MAX_NAME: usize = 64;
 const MAX_OPENAI_DESCRIPTION: usize = 1024;
 
 impl ToolFormat {
-    pub const ALL: [Self; 5] = [Self::Rcrt, Self::OpenAi, Self::OpenAiResponses, Self::Anthropic, Self::Mcp];
-
     /// The names of all formats, as the end of a sentence.
     pub const NAMES: &str = "rcrt, openai, openai-responses, anthropic or mcp";
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Rcrt => "rcrt",
-            Self::OpenAi => "openai",
-            Self::OpenAiResponses => "openai-responses",
-            Self::Anthropic => "anthropic",
-            Self::Mcp => "mcp",
-        }
-    }
 
     /// The tool's name in this format. OpenAI and Anthropic accept 1 to 64 letters, digits, `_` and
     /// `-`. Any other name becomes its first 55 characters, with `_` for each refused one, then `_`
@@ -84,22 +73,13 @@ impl ToolFormat {
     }
 }
 
-impl std::fmt::Display for ToolFormat {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-impl std::str::FromStr for ToolFormat {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        Self::ALL
-            .into_iter()
-            .find(|format| format.as_str() == text)
-            .ok_or_else(|| format!("{text:?} is not a valid format; expected {}", Self::NAMES))
-    }
-}
+names!(ToolFormat, "format", {
+    Rcrt => "rcrt",
+    OpenAi => "openai",
+    OpenAiResponses => "openai-responses",
+    Anthropic => "anthropic",
+    Mcp => "mcp",
+});
 
 impl Registration {
     /// The tool in this format; `None` if the format cannot describe its input.

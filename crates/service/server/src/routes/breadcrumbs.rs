@@ -330,7 +330,7 @@ pub async fn search(caller: Caller, mut query: Query) -> Result<Response, Proble
         selector: selector(&mut query),
         q: query.take_text("q"),
         qvec: vector(&mut query),
-        mode: mode(&mut query),
+        mode: query.take_optional("mode", "text, vector or hybrid"),
         ids: ids(&mut query),
         nn: most.map_or(Search::default().nn, |most| most.applied),
         include_context: query.take_as("include_context", "true or false", false),
@@ -363,15 +363,6 @@ fn ids(query: &mut Query) -> Vec<Uuid> {
         query.wrong("id", "must be the id of a record, a UUID");
     }
     ids
-}
-
-fn mode(query: &mut Query) -> Option<SearchMode> {
-    let text = query.take_text("mode")?;
-    let mode = text.parse();
-    if mode.is_err() {
-        query.wrong("mode", "must be text, vector or hybrid");
-    }
-    mode.ok()
 }
 
 fn selector(query: &mut Query) -> Selector {

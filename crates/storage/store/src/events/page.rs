@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use chrono::{DateTime, Utc};
-use rcrt_breadcrumb::{Event, EventKind, EventNumber};
+use rcrt_breadcrumb::{Event, EventNumber};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
@@ -211,7 +211,7 @@ pub(super) async fn can_get_response(
 
 impl EventRow {
     fn into_event(self, tenant: Uuid, number: i64) -> Result<SizedEvent> {
-        let kind = EventKind::from_name(&self.kind).ok_or_else(|| Failure::unknown_event_kind(number, &self.kind))?;
+        let kind = self.kind.parse().map_err(|_| Failure::unknown_event_kind(number, &self.kind))?;
         let event = Event {
             number: EventNumber(number),
             kind,

@@ -63,7 +63,7 @@ impl From<RecordRow> for Breadcrumb {
             version: row.version,
             checksum: row.checksum,
             ttl: row.ttl,
-            ttl_type: row.ttl_type.as_deref().and_then(read_ttl_type),
+            ttl_type: row.ttl_type.as_deref().and_then(|text| text.parse().ok()),
             ttl_config: row.ttl_config.map(|json| json.0),
             created_at: row.created_at,
             updated_at: row.updated_at,
@@ -137,10 +137,6 @@ pub(crate) fn read_sensitivity(text: &str) -> Sensitivity {
         "pii" => Sensitivity::Pii,
         _ => Sensitivity::Secret,
     }
-}
-
-fn read_ttl_type(text: &str) -> Option<TtlType> {
-    TtlType::ALL.into_iter().find(|ttl_type| ttl_type.as_str() == text)
 }
 
 from_row! {

@@ -45,7 +45,7 @@ from_row! {
 
 impl EventHeader {
     pub(crate) fn kind(&self) -> Result<EventKind> {
-        EventKind::from_name(&self.kind).ok_or_else(|| Failure::unknown_event_kind(self.number, &self.kind))
+        self.kind.parse().map_err(|_| Failure::unknown_event_kind(self.number, &self.kind))
     }
 }
 
