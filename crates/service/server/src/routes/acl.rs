@@ -8,8 +8,8 @@ use uuid::Uuid;
 
 use crate::auth::access::Caller;
 use crate::http::json_body::JsonBody;
-use crate::http::problem::Problem;
 use crate::http::query::Query;
+use crate::routes::replies::Reply;
 
 /// The grant.
 #[derive(Serialize, ToSchema)]
@@ -30,7 +30,7 @@ pub struct Revoked {
 #[utoipa::path(get, path = "/acl", tag = "acl", operation_id = "list_grants",
     params(("breadcrumb_id" = Option<Uuid>, Query, description = "Only grants on this record")),
     responses((status = 200, body = Vec<AclEntry>)))]
-pub async fn list(caller: Caller, mut query: Query) -> Result<Json<Vec<AclEntry>>, Problem> {
+pub async fn list(caller: Caller, mut query: Query) -> Reply<Vec<AclEntry>> {
     let record = query.take_text("breadcrumb_id").map(|text| {
         Uuid::try_parse(&text).unwrap_or_else(|_| {
             query.wrong("breadcrumb_id", "must be a record's id, a UUID");
@@ -49,7 +49,7 @@ pub async fn list(caller: Caller, mut query: Query) -> Result<Json<Vec<AclEntry>
 /// its actions.
 #[utoipa::path(post, path = "/acl/grant", tag = "acl", operation_id = "grant_access",
     request_body = AclChange, responses((status = 200, body = Granted)))]
-pub async fn grant(caller: Caller, JsonBody(change): JsonBody<AclChange>) -> Result<Json<Granted>, Problem> {
+pub async fn grant(caller: Caller, JsonBody(change): JsonBody<AclChange>) -> Reply<Granted> {
     Ok(Json(Granted { id: caller.store.grant(&change).await? }))
 }
 
@@ -58,6 +58,6 @@ pub async fn grant(caller: Caller, JsonBody(change): JsonBody<AclChange>) -> Res
 /// Takes these actions from the grantee at once. Open event streams follow within two seconds.
 #[utoipa::path(post, path = "/acl/revoke", tag = "acl", operation_id = "revoke_access",
     request_body = AclChange, responses((status = 200, body = Revoked)))]
-pub async fn revoke(caller: Caller, JsonBody(change): JsonBody<AclChange>) -> Result<Json<Revoked>, Problem> {
+pub async fn revoke(caller: Caller, JsonBody(change): JsonBody<AclChange>) -> Reply<Revoked> {
     Ok(Json(Revoked { rows: caller.store.revoke(&change).await? }))
 }

@@ -11,8 +11,7 @@ use crate::http::json_body::JsonBody;
 use crate::http::path::PathId;
 use crate::http::problem::Problem;
 use crate::http::query::Query;
-use crate::routes::replies::Done;
-use crate::routes::replies::NoStore;
+use crate::routes::replies::{Done, NoStore, Reply};
 use crate::{AuthMode, ServerState};
 
 /// Create an agent
@@ -95,11 +94,7 @@ pub async fn put(
 /// List agents
 #[utoipa::path(get, path = "/agents", tag = "agents", operation_id = "list_agents",
     responses((status = 200, body = Vec<AgentInfo>)))]
-pub async fn list(
-    State(state): State<ServerState>,
-    caller: Caller,
-    query: Query,
-) -> Result<Json<Vec<AgentInfo>>, Problem> {
+pub async fn list(State(state): State<ServerState>, caller: Caller, query: Query) -> Reply<Vec<AgentInfo>> {
     query.finish()?;
     Ok(Json(state.tenancy.agents(caller.identity.owner_id).await?))
 }
@@ -107,11 +102,7 @@ pub async fn list(
 /// Read an agent
 #[utoipa::path(get, path = "/agents/{id}", tag = "agents", operation_id = "get_agent",
     params(("id" = Uuid, Path)), responses((status = 200, body = AgentInfo)))]
-pub async fn get(
-    State(state): State<ServerState>,
-    caller: Caller,
-    PathId(id): PathId,
-) -> Result<Json<AgentInfo>, Problem> {
+pub async fn get(State(state): State<ServerState>, caller: Caller, PathId(id): PathId) -> Reply<AgentInfo> {
     let agent = state.tenancy.agent(caller.identity.owner_id, id).await?;
     Ok(Json(agent.ok_or(rcrt_breadcrumb::StoreError::NotFound { what: "agent", id })?))
 }
@@ -144,11 +135,7 @@ pub async fn rotate_key(
 /// curator.
 #[utoipa::path(delete, path = "/agents/{id}", tag = "agents", operation_id = "delete_agent",
     params(("id" = Uuid, Path)), responses((status = 200, body = Done)))]
-pub async fn delete(
-    State(state): State<ServerState>,
-    caller: Caller,
-    PathId(id): PathId,
-) -> Result<Json<Done>, Problem> {
+pub async fn delete(State(state): State<ServerState>, caller: Caller, PathId(id): PathId) -> Reply<Done> {
     let Identity { owner_id, agent_id: by, .. } = caller.identity;
     if id == by {
         return Err(Problem::forbidden("an agent cannot delete itself; use the token of another curator"));

@@ -8,9 +8,8 @@ use utoipa::ToSchema;
 
 use crate::auth::access::Caller;
 use crate::http::json_body::JsonBody;
-use crate::http::problem::Problem;
 use crate::http::query::Query;
-use crate::routes::replies::Done;
+use crate::routes::replies::{Done, Reply};
 
 /// Entries of a page if the caller sets no limit.
 const PAGE: u32 = 100;
@@ -54,7 +53,7 @@ pub struct AuditPage {
         ("limit" = Option<u32>, Query, minimum = 1, maximum = 1000, description = "100 when absent"),
     ),
     responses((status = 200, body = AuditPage)))]
-pub async fn log(caller: Caller, mut query: Query) -> Result<Json<AuditPage>, Problem> {
+pub async fn log(caller: Caller, mut query: Query) -> Reply<AuditPage> {
     let asked = AuditQuery {
         action: query.take_text("action"),
         agent_id: query.take_optional("agent_id", "the id of an agent, a UUID"),
@@ -99,7 +98,7 @@ pub struct EgressPage {
         ("limit" = Option<u32>, Query, minimum = 1, maximum = 1000, description = "100 when absent"),
     ),
     responses((status = 200, body = EgressPage)))]
-pub async fn egress(caller: Caller, mut query: Query) -> Result<Json<EgressPage>, Problem> {
+pub async fn egress(caller: Caller, mut query: Query) -> Reply<EgressPage> {
     let asked = EgressQuery {
         tool: query.take_text("tool"),
         host: query.take_text("host"),
@@ -123,10 +122,7 @@ pub async fn egress(caller: Caller, mut query: Query) -> Result<Json<EgressPage>
 /// For runners that work over HTTP.
 #[utoipa::path(post, path = "/audit/egress", tag = "audit", operation_id = "log_egress",
     request_body = EgressRecords, responses((status = 200, body = Done)))]
-pub async fn log_egress(
-    caller: Caller,
-    JsonBody(EgressRecords { entries }): JsonBody<EgressRecords>,
-) -> Result<Json<Done>, Problem> {
+pub async fn log_egress(caller: Caller, JsonBody(EgressRecords { entries }): JsonBody<EgressRecords>) -> Reply<Done> {
     if entries.is_empty() {
         return Err(Violations::one("entries", "must have at least one entry").into());
     }

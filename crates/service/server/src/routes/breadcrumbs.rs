@@ -27,7 +27,7 @@ use crate::http::problem::Problem;
 use crate::http::query::{AppliedLimit, Query};
 use crate::routes::config_secrets::{ConfigSecrets, NewTool};
 use crate::routes::rcrt_compat::{CompatBody, RcrtCompat};
-use crate::routes::replies::Done;
+use crate::routes::replies::{Done, Reply};
 use crate::routes::runners;
 
 /// How often an update without a version is retried after a conflict before it is refused.
@@ -138,11 +138,7 @@ fn head(version: i64) -> Response {
     params(("id" = Uuid, Path)),
     responses((status = 200, body = Vec<BreadcrumbVersion>))
 )]
-pub async fn history(
-    caller: Caller,
-    PathId(id): PathId,
-    query: Query,
-) -> Result<Json<Vec<BreadcrumbVersion>>, Problem> {
+pub async fn history(caller: Caller, PathId(id): PathId, query: Query) -> Reply<Vec<BreadcrumbVersion>> {
     query.finish()?;
     Ok(Json(caller.store.history(id).await?))
 }

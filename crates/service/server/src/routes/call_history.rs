@@ -9,8 +9,8 @@ use serde_json::Value;
 
 use crate::auth::access::Caller;
 use crate::http::path::PathId;
-use crate::http::problem::Problem;
 use crate::http::query::Query;
+use crate::routes::replies::Reply;
 
 /// Calls of a page if the caller sets no limit.
 const PAGE: u32 = 50;
@@ -41,7 +41,7 @@ const TIME: &str = "a time such as 2026-01-31T12:00:00Z";
         ("limit" = Option<u32>, Query, minimum = 1, maximum = 500, description = "50 when absent"),
     ),
     responses((status = 200, body = CallPage)))]
-pub async fn list(caller: Caller, mut query: Query) -> Result<Json<CallPage>, Problem> {
+pub async fn list(caller: Caller, mut query: Query) -> Reply<CallPage> {
     let asked = CallQuery {
         state: query.take_optional::<CallState>("state", "queued, claimed, running or finished"),
         tool: query.take_text("tool"),
@@ -69,7 +69,7 @@ pub async fn list(caller: Caller, mut query: Query) -> Result<Json<CallPage>, Pr
 #[utoipa::path(get, path = "/calls/{request_id}", tag = "calls", operation_id = "get_call",
     params(("request_id" = Uuid, Path, description = "The id of the request's record")),
     responses((status = 200, body = CallDetails)))]
-pub async fn get(caller: Caller, PathId(request): PathId, query: Query) -> Result<Json<CallDetails>, Problem> {
+pub async fn get(caller: Caller, PathId(request): PathId, query: Query) -> Reply<CallDetails> {
     query.finish()?;
     Ok(Json(caller.store.call_details(request).await?))
 }
@@ -85,7 +85,7 @@ pub async fn get(caller: Caller, PathId(request): PathId, query: Query) -> Resul
             description = "The time up to now, such as `15m`, `24h` or `7d`: 1 minute to 31 days; `1h` when absent"),
     ),
     responses((status = 200, body = CallStats)))]
-pub async fn stats(caller: Caller, mut query: Query) -> Result<Json<CallStats>, Problem> {
+pub async fn stats(caller: Caller, mut query: Query) -> Reply<CallStats> {
     let tool = query.take_text("tool");
     let window = query.take_text("window");
     let seconds = window.as_ref().map_or(Some(WINDOW), |window| ttl_seconds(&Value::from(window.as_str())));

@@ -10,7 +10,7 @@ use crate::auth::access::Caller;
 use crate::http::json_body::JsonBody;
 use crate::http::path::PathId;
 use crate::http::problem::Problem;
-use crate::routes::replies::Done;
+use crate::routes::replies::{Done, Reply};
 
 /// The most leases in one heartbeat.
 const MAX_LEASES: usize = 1000;
@@ -61,7 +61,7 @@ pub struct ReleaseRequest {
 /// The oldest first. Returns at once, with an empty list if no call is queued.
 #[utoipa::path(post, path = "/calls/claim", tag = "calls", operation_id = "claim_calls",
     request_body = ClaimRequest, responses((status = 200, body = Vec<Claim>)))]
-pub async fn claim(caller: Caller, JsonBody(wanted): JsonBody<ClaimRequest>) -> Result<Json<Vec<Claim>>, Problem> {
+pub async fn claim(caller: Caller, JsonBody(wanted): JsonBody<ClaimRequest>) -> Reply<Vec<Claim>> {
     wanted.check()?;
     Ok(Json(caller.store.claim(&wanted).await?))
 }
@@ -71,7 +71,7 @@ pub async fn claim(caller: Caller, JsonBody(wanted): JsonBody<ClaimRequest>) -> 
 /// From then on it is repeated only if its `max_attempts` allows it.
 #[utoipa::path(post, path = "/calls/start", tag = "calls", operation_id = "start_call",
     request_body = Start, responses((status = 200, body = Done)))]
-pub async fn start(caller: Caller, JsonBody(start): JsonBody<Start>) -> Result<Json<Done>, Problem> {
+pub async fn start(caller: Caller, JsonBody(start): JsonBody<Start>) -> Reply<Done> {
     if !(1..=10).contains(&start.max_attempts) {
         return Err(Problem::invalid("max_attempts", "must be from 1 to 10"));
     }
@@ -84,7 +84,7 @@ pub async fn start(caller: Caller, JsonBody(start): JsonBody<Start>) -> Result<J
 /// Returns the state of each lease, in the order of the input.
 #[utoipa::path(post, path = "/calls/heartbeat", tag = "calls", operation_id = "heartbeat",
     request_body = Heartbeat, responses((status = 200, body = Vec<LeaseState>)))]
-pub async fn heartbeat(caller: Caller, JsonBody(beat): JsonBody<Heartbeat>) -> Result<Json<Vec<LeaseState>>, Problem> {
+pub async fn heartbeat(caller: Caller, JsonBody(beat): JsonBody<Heartbeat>) -> Reply<Vec<LeaseState>> {
     let mut found = Violations::default();
     if beat.leases.len() > MAX_LEASES {
         found.add("leases", format!("has {} entries; at most {MAX_LEASES} are allowed", beat.leases.len()));
@@ -101,7 +101,7 @@ pub async fn heartbeat(caller: Caller, JsonBody(beat): JsonBody<Heartbeat>) -> R
 /// Writes the response and finishes the call, in one transaction.
 #[utoipa::path(post, path = "/calls/complete", tag = "calls", operation_id = "complete_call",
     request_body = Complete, responses((status = 200, body = Completed)))]
-pub async fn complete(caller: Caller, JsonBody(complete): JsonBody<Complete>) -> Result<Json<Completed>, Problem> {
+pub async fn complete(caller: Caller, JsonBody(complete): JsonBody<Complete>) -> Reply<Completed> {
     let id = caller.store.complete(complete.lease, complete.response).await?;
     Ok(Json(Completed { id }))
 }
@@ -109,7 +109,7 @@ pub async fn complete(caller: Caller, JsonBody(complete): JsonBody<Complete>) ->
 /// Return a call to the queue
 #[utoipa::path(post, path = "/calls/release", tag = "calls", operation_id = "release_call",
     request_body = ReleaseRequest, responses((status = 200, body = Done)))]
-pub async fn release(caller: Caller, JsonBody(back): JsonBody<ReleaseRequest>) -> Result<Json<Done>, Problem> {
+pub async fn release(caller: Caller, JsonBody(back): JsonBody<ReleaseRequest>) -> Reply<Done> {
     caller.store.release(back.lease, back.release).await?;
     Ok(Done::JSON)
 }
@@ -121,6 +121,6 @@ pub async fn release(caller: Caller, JsonBody(back): JsonBody<ReleaseRequest>) -
 #[utoipa::path(post, path = "/calls/{request_id}/cancel", tag = "calls", operation_id = "cancel_call",
     params(("request_id" = Uuid, Path, description = "The id of the request's record")),
     responses((status = 200, body = Call)))]
-pub async fn cancel(caller: Caller, PathId(request): PathId) -> Result<Json<Call>, Problem> {
+pub async fn cancel(caller: Caller, PathId(request): PathId) -> Reply<Call> {
     Ok(Json(caller.store.cancel(request).await?))
 }

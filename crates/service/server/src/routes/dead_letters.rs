@@ -8,9 +8,8 @@ use utoipa::ToSchema;
 use crate::ServerState;
 use crate::auth::access::Caller;
 use crate::http::path::PathId;
-use crate::http::problem::Problem;
 use crate::http::query::Query;
-use crate::routes::replies::Done;
+use crate::routes::replies::{Done, Reply};
 
 const PAGE: u32 = 100;
 const MAX_PAGE: u32 = 1000;
@@ -38,11 +37,7 @@ pub struct DeletedCount {
         ("offset" = Option<i64>, Query, minimum = 0, maximum = 4_294_967_295_u64),
     ),
     responses((status = 200, body = Vec<DeadLetter>)))]
-pub async fn list(
-    State(state): State<ServerState>,
-    caller: Caller,
-    mut query: Query,
-) -> Result<Json<Vec<DeadLetter>>, Problem> {
+pub async fn list(State(state): State<ServerState>, caller: Caller, mut query: Query) -> Reply<Vec<DeadLetter>> {
     let limit = query.take_as("limit", "a number from 1 to 1000", PAGE);
     let offset = query.take_as("offset", "a number from 0", 0);
     if !(1..=MAX_PAGE).contains(&limit) {
@@ -57,11 +52,7 @@ pub async fn list(
 /// The delivery is queued as if it were new, with the same `webhook-id`.
 #[utoipa::path(post, path = "/dlq/{id}/retry", tag = "webhooks", operation_id = "retry_dead_letter",
     params(("id" = Uuid, Path)), responses((status = 200, body = Requeued)))]
-pub async fn retry(
-    State(state): State<ServerState>,
-    caller: Caller,
-    PathId(id): PathId,
-) -> Result<Json<Requeued>, Problem> {
+pub async fn retry(State(state): State<ServerState>, caller: Caller, PathId(id): PathId) -> Reply<Requeued> {
     state.tenancy.webhooks().retry_dead_letter(caller.identity.owner_id, id).await?;
     Ok(Json(Requeued { requeued: true }))
 }
@@ -69,11 +60,7 @@ pub async fn retry(
 /// Delete a dead letter
 #[utoipa::path(delete, path = "/dlq/{id}", tag = "webhooks", operation_id = "delete_dead_letter",
     params(("id" = Uuid, Path)), responses((status = 200, body = Done)))]
-pub async fn delete(
-    State(state): State<ServerState>,
-    caller: Caller,
-    PathId(id): PathId,
-) -> Result<Json<Done>, Problem> {
+pub async fn delete(State(state): State<ServerState>, caller: Caller, PathId(id): PathId) -> Reply<Done> {
     state.tenancy.webhooks().delete_dead_letter(caller.identity.owner_id, id).await?;
     Ok(Done::JSON)
 }
@@ -81,7 +68,7 @@ pub async fn delete(
 /// Delete all dead letters
 #[utoipa::path(delete, path = "/dlq", tag = "webhooks", operation_id = "delete_dead_letters",
     responses((status = 200, body = DeletedCount)))]
-pub async fn delete_all(State(state): State<ServerState>, caller: Caller) -> Result<Json<DeletedCount>, Problem> {
+pub async fn delete_all(State(state): State<ServerState>, caller: Caller) -> Reply<DeletedCount> {
     let deleted = state.tenancy.webhooks().delete_dead_letters(caller.identity.owner_id).await?;
     Ok(Json(DeletedCount { ok: true, deleted }))
 }

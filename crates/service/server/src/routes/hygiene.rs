@@ -9,8 +9,8 @@ use utoipa::ToSchema;
 
 use crate::ServerState;
 use crate::auth::access::Caller;
-use crate::http::problem::Problem;
 use crate::http::query::Query;
+use crate::routes::replies::Reply;
 
 /// Statistics about the deletion of expired records.
 #[derive(Debug, Serialize, ToSchema)]
@@ -50,11 +50,7 @@ pub struct PurgeReport {
 /// over all servers and restarts.
 #[utoipa::path(get, path = "/hygiene/stats", tag = "hygiene", operation_id = "hygiene_stats",
     responses((status = 200, body = HygieneReport)))]
-pub async fn stats(
-    State(state): State<ServerState>,
-    caller: Caller,
-    query: Query,
-) -> Result<Json<HygieneReport>, Problem> {
+pub async fn stats(State(state): State<ServerState>, caller: Caller, query: Query) -> Reply<HygieneReport> {
     query.finish()?;
     let stats = state.tenancy.hygiene(caller.identity.owner_id).await?;
     Ok(Json(HygieneReport { total_agents_cleaned: 0, hygiene_enabled: true, last_updated: Utc::now(), stats }))
@@ -66,11 +62,7 @@ pub async fn stats(
 /// `is_complete` is false if more are left.
 #[utoipa::path(post, path = "/hygiene/run", tag = "hygiene", operation_id = "hygiene_run",
     responses((status = 200, body = HygieneRunReport)))]
-pub async fn run(
-    State(state): State<ServerState>,
-    caller: Caller,
-    query: Query,
-) -> Result<Json<HygieneRunReport>, Problem> {
+pub async fn run(State(state): State<ServerState>, caller: Caller, query: Query) -> Reply<HygieneRunReport> {
     query.finish()?;
     let run = state.tenancy.run_hygiene(caller.identity.owner_id).await?;
     let message = if run.is_complete { "no expired records are left" } else { "more are left; run it again" };
@@ -80,11 +72,7 @@ pub async fn run(
 /// The same, on the path that RCRT's older clients use
 #[utoipa::path(post, path = "/admin/purge", tag = "hygiene", operation_id = "admin_purge",
     responses((status = 200, body = PurgeReport)))]
-pub async fn purge(
-    State(state): State<ServerState>,
-    caller: Caller,
-    query: Query,
-) -> Result<Json<PurgeReport>, Problem> {
+pub async fn purge(State(state): State<ServerState>, caller: Caller, query: Query) -> Reply<PurgeReport> {
     query.finish()?;
     let run = state.tenancy.run_hygiene(caller.identity.owner_id).await?;
     Ok(Json(PurgeReport {

@@ -14,6 +14,7 @@ use crate::auth::access::{bearer, is_operator_token};
 use crate::http::metrics::{self, Audience};
 use crate::http::problem::Problem;
 use crate::openapi;
+use crate::routes::replies::Reply;
 
 pub const HEALTHY: Health = Health { status: "ok", version: env!("CARGO_PKG_VERSION") };
 
@@ -31,7 +32,7 @@ pub struct Health {
 /// there is one query per second. A server that is about to stop responds with `draining`.
 #[utoipa::path(get, path = "/health", tag = "operations", operation_id = "health",
     responses((status = 200, body = Health)))]
-pub async fn health(State(state): State<ServerState>) -> Result<Json<Health>, Problem> {
+pub async fn health(State(state): State<ServerState>) -> Reply<Health> {
     if state.draining.is_cancelled() {
         return Err(Problem::draining());
     }

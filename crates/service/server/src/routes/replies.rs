@@ -8,6 +8,8 @@ use axum::{
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::http::problem::Problem;
+
 /// The request succeeded. (A body instead of `204`, because RCRT's clients parse every response as
 /// JSON.)
 #[derive(Debug, Serialize, ToSchema)]
@@ -18,6 +20,9 @@ pub struct Done {
 impl Done {
     pub const JSON: Json<Self> = Json(Self { ok: true });
 }
+
+/// What a handler returns: a body as JSON, or a problem.
+pub type Reply<T> = Result<Json<T>, Problem>;
 
 /// A response that contains a secret, so caches must not store it.
 pub struct NoStore<T>(pub T);

@@ -10,8 +10,8 @@ use uuid::Uuid;
 
 use crate::auth::access::Caller;
 use crate::http::json_body::JsonBody;
-use crate::http::problem::Problem;
 use crate::http::query::Query;
+use crate::routes::replies::Reply;
 
 /// How many live runners did not use a changed tool when its write was acknowledged.
 pub const RUNNERS_BEHIND: HeaderName = HeaderName::from_static("runners-behind");
@@ -22,7 +22,7 @@ pub const RUNNERS_BEHIND: HeaderName = HeaderName::from_static("runners-behind")
 /// tool waits up to a second for every live runner.
 #[utoipa::path(post, path = "/runners", tag = "calls", operation_id = "report_runner",
     request_body = RunnerReport, responses((status = 200, body = ReportReply)))]
-pub async fn report(caller: Caller, JsonBody(report): JsonBody<RunnerReport>) -> Result<Json<ReportReply>, Problem> {
+pub async fn report(caller: Caller, JsonBody(report): JsonBody<RunnerReport>) -> Reply<ReportReply> {
     Ok(Json(caller.store.report_runner(&report).await?))
 }
 
@@ -33,7 +33,7 @@ pub async fn report(caller: Caller, JsonBody(report): JsonBody<RunnerReport>) ->
 /// once; one that is lost, when its lease ends.
 #[utoipa::path(get, path = "/runners", tag = "calls", operation_id = "list_runners",
     responses((status = 200, body = Vec<RunnerInfo>)))]
-pub async fn list(caller: Caller, query: Query) -> Result<Json<Vec<RunnerInfo>>, Problem> {
+pub async fn list(caller: Caller, query: Query) -> Reply<Vec<RunnerInfo>> {
     query.finish()?;
     Ok(Json(caller.store.runners().await?))
 }

@@ -17,6 +17,7 @@ use crate::auth::access::Caller;
 use crate::http::json_body::JsonBody;
 use crate::http::path::PathId;
 use crate::http::problem::Problem;
+use crate::routes::replies::Reply;
 
 /// The tool, by its record or by its name.
 #[derive(Deserialize, ToSchema)]
@@ -35,11 +36,7 @@ pub struct NewGrant {
 /// delete the record.
 #[utoipa::path(post, path = "/secrets/{id}/grants", tag = "secrets", operation_id = "grant_secret",
     params(("id" = Uuid, Path)), request_body = NewGrant, responses((status = 200, body = SecretInfo)))]
-pub async fn grant(
-    caller: Caller,
-    PathId(id): PathId,
-    JsonBody(grant): JsonBody<NewGrant>,
-) -> Result<Json<SecretInfo>, Problem> {
+pub async fn grant(caller: Caller, PathId(id): PathId, JsonBody(grant): JsonBody<NewGrant>) -> Reply<SecretInfo> {
     let tool_id = match (grant.tool_id, grant.tool) {
         (Some(tool_id), None) => tool_id,
         (None, Some(name)) => named(&*caller.store, &name).await?,
@@ -53,7 +50,7 @@ pub async fn grant(
 /// For every call that starts from now on. A running call keeps its values.
 #[utoipa::path(delete, path = "/secrets/{id}/grants/{tool_id}", tag = "secrets", operation_id = "revoke_secret",
     params(("id" = Uuid, Path), ("tool_id" = Uuid, Path)), responses((status = 200, body = SecretInfo)))]
-pub async fn revoke(caller: Caller, GrantPath { id, tool_id }: GrantPath) -> Result<Json<SecretInfo>, Problem> {
+pub async fn revoke(caller: Caller, GrantPath { id, tool_id }: GrantPath) -> Reply<SecretInfo> {
     Ok(Json(caller.store.revoke_secret(id, tool_id).await?))
 }
 

@@ -13,8 +13,7 @@ use crate::http::path::PathId;
 use crate::http::problem::Problem;
 use crate::http::query::Query;
 use crate::routes::rcrt_compat::CompatBody;
-use crate::routes::replies::Done;
-use crate::routes::replies::NoStore;
+use crate::routes::replies::{Done, NoStore, Reply};
 
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -56,7 +55,7 @@ pub async fn create(
 #[utoipa::path(get, path = "/secrets", tag = "secrets", operation_id = "list_secrets",
     params(("scope_type" = Option<String>, Query), ("scope_id" = Option<Uuid>, Query)),
     responses((status = 200, body = Vec<SecretInfo>)))]
-pub async fn list(caller: Caller, mut query: Query) -> Result<Json<Vec<SecretInfo>>, Problem> {
+pub async fn list(caller: Caller, mut query: Query) -> Reply<Vec<SecretInfo>> {
     let kind = query.take_text("scope_type");
     let id = query.take_text("scope_id").and_then(|text| {
         let id = text.parse::<Uuid>();
@@ -82,7 +81,7 @@ pub async fn update(
     caller: Caller,
     PathId(id): PathId,
     CompatBody(changes): CompatBody<SecretChanges>,
-) -> Result<Json<SecretInfo>, Problem> {
+) -> Reply<SecretInfo> {
     changes.check()?;
     Ok(Json(caller.store.update_secret(id, changes).await?))
 }
@@ -90,7 +89,7 @@ pub async fn update(
 /// Delete a secret
 #[utoipa::path(delete, path = "/secrets/{id}", tag = "secrets", operation_id = "delete_secret",
     params(("id" = Uuid, Path)), responses((status = 200, body = Done)))]
-pub async fn delete(caller: Caller, PathId(id): PathId) -> Result<Json<Done>, Problem> {
+pub async fn delete(caller: Caller, PathId(id): PathId) -> Reply<Done> {
     caller.store.delete_secret(id).await?;
     Ok(Done::JSON)
 }

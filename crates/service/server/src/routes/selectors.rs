@@ -8,7 +8,7 @@ use crate::http::json_body::JsonBody;
 use crate::http::path::PathId;
 use crate::http::problem::Problem;
 use crate::http::query::Query;
-use crate::routes::replies::Done;
+use crate::routes::replies::{Done, Reply};
 
 /// Add a selector
 ///
@@ -26,7 +26,7 @@ pub async fn create(
 /// List the agent's selectors
 #[utoipa::path(get, path = "/subscriptions/selectors", tag = "events", operation_id = "list_selectors",
     responses((status = 200, body = Vec<SelectorSubscription>)))]
-pub async fn list(caller: Caller, query: Query) -> Result<Json<Vec<SelectorSubscription>>, Problem> {
+pub async fn list(caller: Caller, query: Query) -> Reply<Vec<SelectorSubscription>> {
     query.finish()?;
     Ok(Json(caller.store.selectors().await?))
 }
@@ -38,14 +38,14 @@ pub async fn update(
     caller: Caller,
     PathId(id): PathId,
     JsonBody(selector): JsonBody<Selector>,
-) -> Result<Json<SelectorSubscription>, Problem> {
+) -> Reply<SelectorSubscription> {
     Ok(Json(caller.store.update_selector(id, selector).await?))
 }
 
 /// Delete a selector
 #[utoipa::path(delete, path = "/subscriptions/selectors/{id}", tag = "events", operation_id = "delete_selector",
     params(("id" = Uuid, Path)), responses((status = 200, body = Done)))]
-pub async fn delete(caller: Caller, PathId(id): PathId) -> Result<Json<Done>, Problem> {
+pub async fn delete(caller: Caller, PathId(id): PathId) -> Reply<Done> {
     caller.store.delete_selector(id).await?;
     Ok(Done::JSON)
 }

@@ -16,7 +16,7 @@ use crate::http::json_body::JsonBody;
 use crate::http::path::PathId;
 use crate::http::problem::Problem;
 use crate::http::query::Query;
-use crate::routes::replies::{Done, NoStore};
+use crate::routes::replies::{Done, NoStore, Reply};
 use crate::routes::tokens::{OPEN_TENANT, RCRT_OWNER};
 
 #[derive(Deserialize, ToSchema)]
@@ -55,11 +55,7 @@ pub struct TenantDone {
 /// All of them for the operator, else the caller's own.
 #[utoipa::path(get, path = "/tenants", tag = "tenants", operation_id = "list_tenants",
     responses((status = 200, body = Vec<TenantInfo>)))]
-pub async fn list(
-    State(state): State<ServerState>,
-    caller: Caller,
-    query: Query,
-) -> Result<Json<Vec<TenantInfo>>, Problem> {
+pub async fn list(State(state): State<ServerState>, caller: Caller, query: Query) -> Reply<Vec<TenantInfo>> {
     query.finish()?;
     let tenants = state.tenancy.tenants().await?;
     let own = caller.identity.owner_id;
@@ -69,11 +65,7 @@ pub async fn list(
 /// Read a tenant
 #[utoipa::path(get, path = "/tenants/{id}", tag = "tenants", operation_id = "get_tenant",
     params(("id" = Uuid, Path)), responses((status = 200, body = TenantDetails)))]
-pub async fn get(
-    State(state): State<ServerState>,
-    caller: Caller,
-    PathId(id): PathId,
-) -> Result<Json<TenantDetails>, Problem> {
+pub async fn get(State(state): State<ServerState>, caller: Caller, PathId(id): PathId) -> Reply<TenantDetails> {
     let id = resolve_id(&state, id).await?;
     visible(&caller, id)?;
     let tenant = state.tenancy.tenant(id).await?.ok_or(StoreError::NotFound { what: "tenant", id })?;
@@ -121,11 +113,7 @@ pub async fn update(
 /// cannot be deleted.
 #[utoipa::path(delete, path = "/tenants/{id}", tag = "tenants", operation_id = "delete_tenant",
     params(("id" = Uuid, Path)), responses((status = 200, body = Done)))]
-pub async fn delete(
-    State(state): State<ServerState>,
-    caller: Caller,
-    PathId(id): PathId,
-) -> Result<Json<Done>, Problem> {
+pub async fn delete(State(state): State<ServerState>, caller: Caller, PathId(id): PathId) -> Reply<Done> {
     let id = resolve_id(&state, id).await?;
     visible(&caller, id)?;
     if !caller.is_operator {

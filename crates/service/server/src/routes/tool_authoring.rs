@@ -28,6 +28,7 @@ use crate::http::json_body::{JsonBody, OptionalBody};
 use crate::http::path::PathTool;
 use crate::http::problem::Problem;
 use crate::routes::invoke::{self, Accepted};
+use crate::routes::replies::Reply;
 
 /// How long the validators may take, including the wait for the tenant's share.
 const VALIDATION_TIME: Duration = Duration::from_secs(30);
@@ -113,10 +114,7 @@ impl From<Finding> for ToolFinding {
 /// curator, whose tool waits for it.
 #[utoipa::path(post, path = "/tools/validate", tag = "tools", operation_id = "validate_tool",
     request_body = ToolSpec, responses((status = 200, body = ToolValidation)))]
-pub async fn validate(
-    caller: Caller,
-    JsonBody(ToolSpec { tool_spec }): JsonBody<ToolSpec>,
-) -> Result<Json<ToolValidation>, Problem> {
+pub async fn validate(caller: Caller, JsonBody(ToolSpec { tool_spec }): JsonBody<ToolSpec>) -> Reply<ToolValidation> {
     let (hash, _) = Breadcrumb::measure(&tool_spec);
     let report = validated(&caller, schema_names::TOOL_CODE, tool_spec).await?;
     let most = |findings: Vec<Finding>| findings.into_iter().take(MAX_FINDINGS).map(ToolFinding::from).collect();
@@ -177,7 +175,7 @@ pub async fn publish(
     caller: Caller,
     PathTool(name): PathTool,
     OptionalBody(Publishing { tool_id, version }): OptionalBody<Publishing>,
-) -> Result<Json<PublishedTool>, Problem> {
+) -> Reply<PublishedTool> {
     let same_name = named(&caller, &name).await?;
     let mut drafts = same_name.iter().filter(|item| is_draft(&item.tags) && tool_id.is_none_or(|id| id == item.id));
     let Some(draft) = drafts.next() else {

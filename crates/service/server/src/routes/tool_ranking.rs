@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use crate::ServerState;
 use crate::auth::access::Caller;
-use crate::http::problem::Problem;
+use crate::routes::replies::Reply;
 
 /// How many tools are returned, if the request does not say.
 pub const USUAL_RANKED: u32 = 10;
@@ -47,7 +47,7 @@ pub(super) async fn ranked(
     (catalog, offered): (Catalog, Catalog),
     limit: u32,
     format: ToolFormat,
-) -> Result<Json<Value>, Problem> {
+) -> Reply<Value> {
     // A caller that sees only its own calls cannot search records. It finds only tools that it can
     // call.
     let reads_only_calls = Role::read_only_own_calls(&caller.identity.roles);

@@ -13,7 +13,7 @@ use utoipa::ToSchema;
 use crate::ServerState;
 use crate::auth::access::Caller;
 use crate::http::json_body::JsonBody;
-use crate::http::problem::Problem;
+use crate::routes::replies::Reply;
 use crate::routes::tool_ranking::offered;
 
 /// How long it may take to make the types, including the wait for the tenant's share.
@@ -48,7 +48,7 @@ pub async fn types(
     State(state): State<ServerState>,
     caller: Caller,
     JsonBody(TypesOf { tool_spec }): JsonBody<TypesOf>,
-) -> Result<Json<ToolTypes>, Problem> {
+) -> Reply<ToolTypes> {
     let owner = caller.identity.owner_id;
     let until = Instant::now() + TIME;
     let declared = match tool_spec {

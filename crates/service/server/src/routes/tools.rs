@@ -16,6 +16,7 @@ use crate::auth::access::Caller;
 use crate::http::path::PathTool;
 use crate::http::problem::Problem;
 use crate::http::query::Query;
+use crate::routes::replies::Reply;
 use crate::routes::tool_ranking::{MAX_RANKED, USUAL_RANKED, offered, ranked};
 use crate::routes::tool_schemas::{ToolInFormat, ToolList};
 
@@ -45,7 +46,7 @@ use crate::routes::tool_schemas::{ToolInFormat, ToolList};
             description = "With `for`: the most tools, 10 when absent, at most 50"),
     ),
     responses((status = 200, body = ToolList)))]
-pub async fn list(State(state): State<ServerState>, caller: Caller, mut query: Query) -> Result<Json<Value>, Problem> {
+pub async fn list(State(state): State<ServerState>, caller: Caller, mut query: Query) -> Reply<Value> {
     let format = query.take_as("format", ToolFormat::NAMES, ToolFormat::Rcrt);
     let own = caller.identity.profile;
     let profile = query.take_as("profile", "main, subagent, scheduled or a2asynthesis", own);
@@ -85,7 +86,7 @@ pub async fn get(
     caller: Caller,
     PathTool(name): PathTool,
     mut query: Query,
-) -> Result<Json<Value>, Problem> {
+) -> Reply<Value> {
     let format = query.take_as("format", ToolFormat::NAMES, ToolFormat::Rcrt);
     query.finish()?;
     let (whole, allowed) = (state.whole_catalog(&caller).await?, caller.store.allowed_tools().await?);

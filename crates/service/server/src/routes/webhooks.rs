@@ -17,7 +17,7 @@ use crate::http::json_body::JsonBody;
 use crate::http::path::PathId;
 use crate::http::problem::Problem;
 use crate::http::query::Query;
-use crate::routes::replies::{Done, NoStore};
+use crate::routes::replies::{Done, NoStore, Reply};
 
 /// Post an agent's events to a URL
 ///
@@ -48,7 +48,7 @@ pub async fn list(
     caller: Caller,
     PathId(agent): PathId,
     query: Query,
-) -> Result<Json<Vec<WebhookInfo>>, Problem> {
+) -> Reply<Vec<WebhookInfo>> {
     query.finish()?;
     let webhooks = of(&state, &caller, agent).await?;
     Ok(Json(webhooks.webhooks(caller.identity.owner_id, agent).await?))
@@ -63,7 +63,7 @@ pub async fn delete(
     State(state): State<ServerState>,
     caller: Caller,
     WebhookPath { agent, webhook }: WebhookPath,
-) -> Result<Json<Done>, Problem> {
+) -> Reply<Done> {
     let webhooks = of(&state, &caller, agent).await?;
     webhooks.delete_webhook(caller.identity.owner_id, agent, caller.identity.agent_id, webhook).await?;
     Ok(Done::JSON)
@@ -78,7 +78,7 @@ pub async fn pause(
     State(state): State<ServerState>,
     caller: Caller,
     WebhookPath { agent, webhook }: WebhookPath,
-) -> Result<Json<WebhookInfo>, Problem> {
+) -> Reply<WebhookInfo> {
     let webhooks = of(&state, &caller, agent).await?;
     Ok(Json(webhooks.pause_webhook(caller.identity.owner_id, agent, webhook, true).await?))
 }
@@ -93,7 +93,7 @@ pub async fn resume(
     State(state): State<ServerState>,
     caller: Caller,
     WebhookPath { agent, webhook }: WebhookPath,
-) -> Result<Json<WebhookInfo>, Problem> {
+) -> Reply<WebhookInfo> {
     let webhooks = of(&state, &caller, agent).await?;
     Ok(Json(webhooks.pause_webhook(caller.identity.owner_id, agent, webhook, false).await?))
 }
