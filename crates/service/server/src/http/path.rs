@@ -1,6 +1,7 @@
 //! The parameters in a path.
 
-use axum::{extract::FromRequestParts, extract::Path, http::request::Parts};
+use axum::extract::{FromRequestParts, Path, RawPathParams};
+use axum::http::request::Parts;
 use uuid::Uuid;
 
 use crate::http::problem::Problem;
@@ -18,11 +19,33 @@ impl<S: Send + Sync> FromRequestParts<S> for PathId {
         let Path(text) = Path::<String>::from_request_parts(parts, state)
             .await
             .map_err(|_| Problem::invalid("id", "the id in the path is not valid text; it must be a UUID"))?;
-        Uuid::try_parse(&text).map(Self).map_err(|_| {
-            let shown: String = text.chars().take(100).collect();
-            Problem::invalid("id", format!("{shown:?} is not an id; it must be a UUID"))
-        })
+        read_id("id", &text).map(Self)
     }
+}
+
+/// The two ids of a path, in its order.
+pub struct PathIds(pub [Uuid; 2]);
+
+impl<S: Send + Sync> FromRequestParts<S> for PathIds {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let texts = RawPathParams::from_request_parts(parts, state)
+            .await
+            .map_err(|_| Problem::invalid("id", "the ids in the path are not valid text; they must be UUIDs"))?;
+        let mut ids = [Uuid::nil(); 2];
+        for (id, (name, text)) in ids.iter_mut().zip(&texts) {
+            *id = read_id(name, text)?;
+        }
+        Ok(Self(ids))
+    }
+}
+
+fn read_id(field: &str, text: &str) -> Result<Uuid, Problem> {
+    Uuid::try_parse(text).map_err(|_| {
+        let shown: String = text.chars().take(100).collect();
+        Problem::invalid(field, format!("{shown:?} is not an id; it must be a UUID"))
+    })
 }
 
 /// The one `{name}` of a path.

@@ -31,12 +31,7 @@ pub struct Revoked {
     params(("breadcrumb_id" = Option<Uuid>, Query, description = "Only grants on this record")),
     responses((status = 200, body = Vec<AclEntry>)))]
 pub async fn list(caller: Caller, mut query: Query) -> Reply<Vec<AclEntry>> {
-    let record = query.take_text("breadcrumb_id").map(|text| {
-        Uuid::try_parse(&text).unwrap_or_else(|_| {
-            query.wrong("breadcrumb_id", "must be a record's id, a UUID");
-            Uuid::nil()
-        })
-    });
+    let record = query.take_optional("breadcrumb_id", "a record's id, a UUID");
     query.finish()?;
     Ok(Json(caller.store.grants(record).await?))
 }

@@ -1,10 +1,6 @@
 //! Secret grants: which tools can use which secret.
 
-use axum::{
-    Json,
-    extract::{FromRequestParts, Path},
-    http::request::Parts,
-};
+use axum::Json;
 use rcrt_breadcrumb::{
     BreadcrumbListItem, BreadcrumbQuery, ContextMatch, ContextPath, MatchOp, Records, SecretInfo, StoreError,
     schema_names,
@@ -15,7 +11,7 @@ use uuid::Uuid;
 
 use crate::auth::access::Caller;
 use crate::http::json_body::JsonBody;
-use crate::http::path::PathId;
+use crate::http::path::{PathId, PathIds};
 use crate::http::problem::Problem;
 use crate::routes::replies::Reply;
 
@@ -50,32 +46,8 @@ pub async fn grant(caller: Caller, PathId(id): PathId, JsonBody(grant): JsonBody
 /// For every call that starts from now on. A running call keeps its values.
 #[utoipa::path(delete, path = "/secrets/{id}/grants/{tool_id}", tag = "secrets", operation_id = "revoke_secret",
     params(("id" = Uuid, Path), ("tool_id" = Uuid, Path)), responses((status = 200, body = SecretInfo)))]
-pub async fn revoke(caller: Caller, GrantPath { id, tool_id }: GrantPath) -> Reply<SecretInfo> {
+pub async fn revoke(caller: Caller, PathIds([id, tool_id]): PathIds) -> Reply<SecretInfo> {
     Ok(Json(caller.store.revoke_secret(id, tool_id).await?))
-}
-
-/// The two ids of a grant.
-pub struct GrantPath {
-    id: Uuid,
-    tool_id: Uuid,
-}
-
-impl<S: Send + Sync> FromRequestParts<S> for GrantPath {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let Path((id, tool_id)) = Path::<(String, String)>::from_request_parts(parts, state)
-            .await
-            .map_err(|_| Problem::invalid("id", "the ids in the path are not valid text; they must be UUIDs"))?;
-        Ok(Self { id: read("id", &id)?, tool_id: read("tool_id", &tool_id)? })
-    }
-}
-
-fn read(field: &str, text: &str) -> Result<Uuid, Problem> {
-    Uuid::try_parse(text).map_err(|_| {
-        let shown: String = text.chars().take(100).collect();
-        Problem::invalid(field, format!("{shown:?} is not an id; it must be a UUID"))
-    })
 }
 
 /// The only record with this name. If there are several, the caller must choose: one can be from an

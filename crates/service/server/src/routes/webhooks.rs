@@ -1,11 +1,7 @@
 //! Webhooks of agents: the URLs to which events are posted, and the secrets that sign the posts. An
 //! agent manages its own, a curator all.
 
-use axum::{
-    Json,
-    extract::{FromRequestParts, Path, State},
-    http::{StatusCode, request::Parts},
-};
+use axum::{Json, extract::State, http::StatusCode};
 use rcrt_breadcrumb::{NewWebhook, Role, StoreError, WebhookInfo, WebhookSecret, Webhooks, check_webhook_host};
 use std::sync::Arc;
 use uuid::Uuid;
@@ -14,7 +10,7 @@ use crate::AuthMode;
 use crate::ServerState;
 use crate::auth::access::Caller;
 use crate::http::json_body::JsonBody;
-use crate::http::path::PathId;
+use crate::http::path::{PathId, PathIds};
 use crate::http::problem::Problem;
 use crate::http::query::Query;
 use crate::routes::replies::{Done, NoStore, Reply};
@@ -62,7 +58,7 @@ pub async fn list(
 pub async fn delete(
     State(state): State<ServerState>,
     caller: Caller,
-    WebhookPath { agent, webhook }: WebhookPath,
+    PathIds([agent, webhook]): PathIds,
 ) -> Reply<Done> {
     let webhooks = of(&state, &caller, agent).await?;
     webhooks.delete_webhook(caller.identity.owner_id, agent, caller.identity.agent_id, webhook).await?;
@@ -77,7 +73,7 @@ pub async fn delete(
 pub async fn pause(
     State(state): State<ServerState>,
     caller: Caller,
-    WebhookPath { agent, webhook }: WebhookPath,
+    PathIds([agent, webhook]): PathIds,
 ) -> Reply<WebhookInfo> {
     let webhooks = of(&state, &caller, agent).await?;
     Ok(Json(webhooks.pause_webhook(caller.identity.owner_id, agent, webhook, true).await?))
@@ -92,7 +88,7 @@ pub async fn pause(
 pub async fn resume(
     State(state): State<ServerState>,
     caller: Caller,
-    WebhookPath { agent, webhook }: WebhookPath,
+    PathIds([agent, webhook]): PathIds,
 ) -> Reply<WebhookInfo> {
     let webhooks = of(&state, &caller, agent).await?;
     Ok(Json(webhooks.pause_webhook(caller.identity.owner_id, agent, webhook, false).await?))
@@ -125,27 +121,4 @@ async fn of(state: &ServerState, caller: &Caller, agent: Uuid) -> Result<Arc<dyn
         return Err(StoreError::NotFound { what: "agent", id: agent }.into());
     }
     Ok(state.tenancy.webhooks())
-}
-
-/// The two ids of a webhook.
-pub struct WebhookPath {
-    agent: Uuid,
-    webhook: Uuid,
-}
-
-impl<S: Send + Sync> FromRequestParts<S> for WebhookPath {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let Path((agent, webhook)) = Path::<(String, String)>::from_request_parts(parts, state)
-            .await
-            .map_err(|_| Problem::invalid("id", "the ids in the path are not valid text; they must be UUIDs"))?;
-        let read = |field: &str, text: &str| {
-            Uuid::try_parse(text).map_err(|_| {
-                let shown: String = text.chars().take(100).collect();
-                Problem::invalid(field, format!("{shown:?} is not an id; it must be a UUID"))
-            })
-        };
-        Ok(Self { agent: read("id", &agent)?, webhook: read("wid", &webhook)? })
-    }
 }
