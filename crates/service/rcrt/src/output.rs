@@ -35,6 +35,11 @@ impl Output {
         self.line(&serde_json::to_string_pretty(value)?)
     }
 
+    /// Prints indented JSON for programs, or a line for people.
+    pub fn either(self, value: &impl Serialize, text: &str) -> anyhow::Result<()> {
+        if self.is_json() { self.json(value) } else { self.line(text) }
+    }
+
     /// Prints a JSON value on one line, for streams.
     pub fn json_line(self, value: &impl Serialize) -> anyhow::Result<()> {
         self.line(&serde_json::to_string(value)?)

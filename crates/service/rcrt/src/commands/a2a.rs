@@ -144,10 +144,7 @@ async fn remove(store: &dyn Breadcrumbs, output: Output, name: &str) -> anyhow::
     }
     let name = known.agent.name;
     remove_agent(store, &name).await?;
-    if output.is_json() {
-        return output.json(&json!({"removed": known.id, "name": name}));
-    }
-    output.line(&format!("{name} is removed"))
+    output.either(&json!({"removed": known.id, "name": name}), &format!("{name} is removed"))
 }
 
 async fn refresh(store: &dyn Breadcrumbs, output: Output, name: &str) -> anyhow::Result<()> {

@@ -297,8 +297,8 @@ impl RotateKey {
 async fn delete(client: &Client, output: Output, named: &str) -> anyhow::Result<()> {
     let agent = find(client, named).await?;
     client.delete_agent(agent.id).await?;
-    if output.is_json() {
-        return output.json(&json!({"deleted": agent.id, "name": agent.name}));
-    }
-    output.line(&format!("deleted the agent {} ({})", one_line(&agent.name, 200), agent.id))
+    output.either(
+        &json!({"deleted": agent.id, "name": agent.name}),
+        &format!("deleted the agent {} ({})", one_line(&agent.name, 200), agent.id),
+    )
 }

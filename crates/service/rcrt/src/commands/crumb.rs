@@ -174,10 +174,7 @@ async fn create(config: &Config, output: Output, record: &str, key: Option<Strin
     record.check().map_err(|violations| Failure::Usage(violations.to_string()))?;
     let key = key.unwrap_or_else(|| Uuid::new_v4().to_string());
     let created = connection::store(config)?.create(record, Some(&key)).await?;
-    if output.is_json() {
-        return output.json(&created);
-    }
-    output.line(&created.id.to_string())
+    output.either(&created, &created.id.to_string())
 }
 
 /// Prints events, and reconnects when the stream breaks.

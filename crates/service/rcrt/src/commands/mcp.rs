@@ -127,8 +127,5 @@ async fn remove(config: &Config, output: Output, name: &str) -> anyhow::Result<(
     store.delete(id, None).await?;
     // A runner does this too. Without a runner, nothing may be left.
     rcrt_mcp::remove_server_records(&*store, &server.name).await?;
-    if output.is_json() {
-        return output.json(&json!({"removed": id, "name": server.name}));
-    }
-    output.line(&format!("{} and its tools are removed", server.name))
+    output.either(&json!({"removed": id, "name": server.name}), &format!("{} and its tools are removed", server.name))
 }

@@ -90,11 +90,10 @@ impl Install {
             _ => self.json(config, &present)?,
         };
         let is_written = !self.print && text.is_some();
-        if output.is_json() {
-            output.json(&json!({"file": file, "entry": added, "written": is_written}))?;
-        } else {
-            output.line(&format!("{}:\n{added}", file.display()))?;
-        }
+        output.either(
+            &json!({"file": file, "entry": added, "written": is_written}),
+            &format!("{}:\n{added}", file.display()),
+        )?;
         match text {
             Some(text) if !self.print => {
                 write(&file, &text)?;

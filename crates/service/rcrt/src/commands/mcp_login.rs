@@ -108,10 +108,10 @@ impl Login {
             output.note("The server asks for further scopes.");
         };
         keep(&*store, (id, server.clone()), &secret, &tokens).await?;
-        if output.is_json() {
-            return output.json(&json!({"name": server.name, "secret": secret, "scopes": tokens.scopes()}));
-        }
-        output.line(&format!("{} uses the tokens in the secret {secret}; see `rcrt mcp show {0}`", server.name))
+        output.either(
+            &json!({"name": server.name, "secret": secret, "scopes": tokens.scopes()}),
+            &format!("{} uses the tokens in the secret {secret}; see `rcrt mcp show {0}`", server.name),
+        )
     }
 
     fn options(&self) -> anyhow::Result<LoginOptions> {

@@ -39,10 +39,7 @@ impl Migrate {
         migrated?;
         progress.done();
         let newest = MIGRATOR.iter().map(|one| one.version).max().unwrap_or_default();
-        if output.is_json() {
-            return output.json(&json!({"schema": newest}));
-        }
-        output.line(&format!("the schema is up to date (migration {newest})"))
+        output.either(&json!({"schema": newest}), &format!("the schema is up to date (migration {newest})"))
     }
 }
 

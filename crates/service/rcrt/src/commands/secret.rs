@@ -182,10 +182,7 @@ async fn delete(config: &Config, output: Output, name: &str) -> anyhow::Result<(
     let store = connection::store(config)?;
     let secret = find(&*store, name).await?.ok_or_else(|| missing(name))?;
     store.delete_secret(secret.id).await?;
-    if output.is_json() {
-        return output.json(&json!({"deleted": secret.id, "name": secret.name}));
-    }
-    output.line(&format!("{name} deleted"))
+    output.either(&json!({"deleted": secret.id, "name": secret.name}), &format!("{name} deleted"))
 }
 
 /// Prints what was done, and the secret's new state.

@@ -147,10 +147,10 @@ async fn new(client: &Client, output: Output, name: &str) -> anyhow::Result<()> 
 async fn delete(client: &Client, output: Output, named: &str) -> anyhow::Result<()> {
     let tenant = find(client, Some(named)).await?;
     client.delete_tenant(tenant.id).await?;
-    if output.is_json() {
-        return output.json(&json!({"deleted": tenant.id, "name": tenant.name}));
-    }
-    output.line(&format!("deleted the tenant {} ({})", one_line(&tenant.name, 200), tenant.id))
+    output.either(
+        &json!({"deleted": tenant.id, "name": tenant.name}),
+        &format!("deleted the tenant {} ({})", one_line(&tenant.name, 200), tenant.id),
+    )
 }
 
 async fn find(client: &Client, wanted: Option<&str>) -> anyhow::Result<TenantInfo> {

@@ -179,7 +179,7 @@ impl Token {
                 connection::client(config)?.request_token(&request).await?.token
             }
         };
-        if output.is_json() { output.json(&json!({"token": token})) } else { output.line(&token) }
+        output.either(&json!({"token": token}), &token)
     }
 }
 

@@ -50,10 +50,10 @@ impl Retire {
             BreadcrumbChanges { schema_name: Some(schema_names::TOOL_RETIRED.to_owned()), ..Default::default() };
         let retired = client.update(record.id, record.version, changes).await;
         let retired = retired.map_err(|error| changed_meanwhile(error, &name))?;
-        if output.is_json() {
-            return output.json(&json!({"name": name, "id": retired.id, "version": retired.version, "retired": true}));
-        }
-        output.line(&format!("{name} is retired; bring it back with `rcrt tool rollback {name}`"))
+        output.either(
+            &json!({"name": name, "id": retired.id, "version": retired.version, "retired": true}),
+            &format!("{name} is retired; bring it back with `rcrt tool rollback {name}`"),
+        )
     }
 }
 
@@ -64,9 +64,9 @@ impl Delete {
         let name = self.name;
         let deleted = client.delete(record.id, Some(record.version)).await;
         deleted.map_err(|error| changed_meanwhile(error, &name))?;
-        if output.is_json() {
-            return output.json(&json!({"name": name, "id": record.id, "versions": all.len(), "deleted": true}));
-        }
-        output.line(&format!("{name} is deleted, with all its versions ({})", all.len()))
+        output.either(
+            &json!({"name": name, "id": record.id, "versions": all.len(), "deleted": true}),
+            &format!("{name} is deleted, with all its versions ({})", all.len()),
+        )
     }
 }

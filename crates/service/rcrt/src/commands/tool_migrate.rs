@@ -231,11 +231,7 @@ impl Migrate {
         let file = self.dir.join(format!("{name}.json"));
         let published = publisher.publish(&publisher.read(&[&file]).await?).await?;
         let published = published.get(&file).context("the file was not published")?;
-        if output.is_json() {
-            output.json(&json!({"name": name, "published": published}))?;
-        } else {
-            output.line(&format!("{name}: {}", published.text))?;
-        }
+        output.either(&json!({"name": name, "published": published}), &format!("{name}: {}", published.text))?;
         if published.is_in_effect { Ok(()) } else { Err(Failure::Shown.into()) }
     }
 }

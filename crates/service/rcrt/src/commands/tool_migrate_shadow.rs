@@ -110,10 +110,10 @@ impl Migrate {
             output.note("warning: the tool.v1 keeps its name; a curator has to promote the code");
         }
         note_secrets(client, &published, output).await?;
-        if output.is_json() {
-            return output.json(&json!({"name": name, "id": published.id, "version": published.version}));
-        }
-        output.line(&format!("{name} is published (record {}, version {})", published.id, published.version))
+        output.either(
+            &json!({"name": name, "id": published.id, "version": published.version}),
+            &format!("{name} is published (record {}, version {})", published.id, published.version),
+        )
     }
 
     pub(super) async fn retire(&self, client: &Client, records: &Records, output: Output) -> anyhow::Result<()> {
@@ -129,10 +129,10 @@ impl Migrate {
             BreadcrumbChanges { schema_name: Some(schema_names::TOOL_RETIRED.to_owned()), ..Default::default() };
         let retired = client.update(legacy.id, legacy.version, changes).await;
         let retired = retired.map_err(|error| changed_meanwhile(error, name))?;
-        if output.is_json() {
-            return output.json(&json!({"name": name, "id": retired.id, "version": retired.version, "retired": true}));
-        }
-        output.line(&format!("the tool.v1 {name} is retired (record {})", retired.id))
+        output.either(
+            &json!({"name": name, "id": retired.id, "version": retired.version, "retired": true}),
+            &format!("the tool.v1 {name} is retired (record {})", retired.id),
+        )
     }
 
     fn draft<'r>(&self, records: &'r Records) -> Result<&'r Breadcrumb, Failure> {
@@ -161,10 +161,7 @@ async fn set(draft: &Breadcrumb, share: u8, client: &Client, output: Output) -> 
     if share > 0 {
         note_secrets(client, draft, output).await?;
     }
-    if output.is_json() {
-        return output.json(&json!({"name": name, "id": draft.id, "version": draft.version, "shadow": share}));
-    }
-    output.line(&match share {
+    output.either(&json!({"name": name, "id": draft.id, "version": draft.version, "shadow": share}), &match share {
         0 => format!("{name} has no shadow; its draft stays (record {})", draft.id),
         _ => format!(
             "the draft of {name} (record {}) runs beside {share} % of the calls of other agents; its author's calls are \

@@ -42,9 +42,6 @@ impl Pin {
             return Err(Failure::Usage(message).into());
         }
         let hash = definition_hash(chosen);
-        if output.is_json() {
-            return output.json(&json!({"tool": name, "version": chosen.version, "definition_hash": hash}));
-        }
-        output.line(&hash)
+        output.either(&json!({"tool": name, "version": chosen.version, "definition_hash": hash}), &hash)
     }
 }

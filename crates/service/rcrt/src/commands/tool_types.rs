@@ -59,7 +59,7 @@ impl Types {
         let declared = types_of_tools(found.values());
         let declared =
             format!("// The types of tools, from their schemas. Written by `rcrt tool types`.\n\n{declared}");
-        if output.is_json() { output.json(&json!({"types": declared})) } else { output.line(declared.trim_end()) }
+        output.either(&json!({"types": declared}), declared.trim_end())
     }
 }
 
