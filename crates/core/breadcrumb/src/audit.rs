@@ -78,7 +78,7 @@ pub struct AuditEntry {
 }
 
 /// Selects entries. All conditions must match.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct AuditQuery {
     /// An action such as `secret.decrypted`, or a group such as `secret`.
     pub action: Option<String>,

@@ -19,7 +19,7 @@ pub const MAX_STATS_SECONDS: u64 = 31 * 24 * 60 * 60;
 const MAX_TEXT: usize = 500;
 
 /// Selects calls. All conditions must match.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CallQuery {
     pub state: Option<CallState>,
     pub tool: Option<String>,

@@ -99,7 +99,7 @@ pub struct EgressEntry {
 }
 
 /// Selects log entries. All conditions must match.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct EgressQuery {
     pub tool: Option<String>,
     pub host: Option<String>,

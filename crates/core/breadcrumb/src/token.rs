@@ -48,7 +48,7 @@ pub struct TokenInfo {
 }
 
 /// Selects tokens. All conditions must match.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct TokenQuery {
     pub id: Option<Uuid>,
     pub agent_id: Option<Uuid>,

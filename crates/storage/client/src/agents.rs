@@ -188,13 +188,7 @@ impl Client {
         struct Page {
             tokens: Vec<TokenInfo>,
         }
-        let mut request = Request::new(Method::GET, &["auth", "tokens"], RetryPolicy::Idempotent);
-        let asked = [
-            ("agent_id", query.agent_id.map(|id| id.to_string())),
-            ("before", query.before.map(|number| number.to_string())),
-            ("limit", Some(query.limit.to_string())),
-        ];
-        request.query.extend(asked.into_iter().filter_map(|(name, value)| Some((name, value?))));
+        let request = Request::new(Method::GET, &["auth", "tokens"], RetryPolicy::Idempotent).selecting(query)?;
         Ok(self.send::<Page>(request).await?.tokens)
     }
 

@@ -254,25 +254,7 @@ impl Runners for Client {
 impl CallHistory for Client {
     async fn list_calls(&self, query: &CallQuery) -> Result<CallPage, StoreError> {
         query.check()?;
-        let mut request = Request::new(Method::GET, &["calls"], Idempotent);
-        let asked = [
-            ("state", query.state.map(|state| state.as_str().to_owned())),
-            ("tool", query.tool.clone()),
-            ("agent_id", query.agent_id.map(|id| id.to_string())),
-            ("session", query.session.clone()),
-            ("status", query.status.map(|status| status.as_str().to_owned())),
-            ("error_code", query.error_code.map(|code| code.to_string())),
-            ("parent", query.parent.map(|id| id.to_string())),
-            ("request_id", query.request_id.clone()),
-            ("tag", query.tag.clone()),
-            ("text", query.text.clone()),
-            ("since", query.since.map(|time| time.to_rfc3339())),
-            ("until", query.until.map(|time| time.to_rfc3339())),
-            ("before", query.before.map(|id| id.to_string())),
-            ("limit", Some(query.limit.to_string())),
-        ];
-        request.query.extend(asked.into_iter().filter_map(|(name, value)| Some((name, value?))));
-        Ok(self.send(request).await?)
+        Ok(self.send(Request::new(Method::GET, &["calls"], Idempotent).selecting(query)?).await?)
     }
 
     async fn call_details(&self, request: Uuid) -> Result<CallDetails, StoreError> {
@@ -331,6 +313,12 @@ impl Secrets for Client {
     }
 }
 
+/// A page of a log.
+#[derive(Deserialize)]
+struct Page<T> {
+    entries: Vec<T>,
+}
+
 #[async_trait]
 impl EgressLog for Client {
     async fn log_egress(&self, records: Vec<EgressRecord>) -> Result<(), StoreError> {
@@ -342,49 +330,16 @@ impl EgressLog for Client {
     }
 
     async fn egress_log(&self, query: &EgressQuery) -> Result<Vec<EgressEntry>, StoreError> {
-        #[derive(Deserialize)]
-        struct Page {
-            entries: Vec<EgressEntry>,
-        }
-        let mut request = Request::new(Method::GET, &["audit", "egress"], Idempotent);
-        let asked = [
-            ("tool", query.tool.clone()),
-            ("host", query.host.clone()),
-            ("agent_id", query.agent_id.map(|id| id.to_string())),
-            ("call", query.call.map(|id| id.to_string())),
-            ("outcome", query.outcome.map(|outcome| outcome.as_str().to_owned())),
-            ("since", query.since.map(|time| time.to_rfc3339())),
-            ("until", query.until.map(|time| time.to_rfc3339())),
-            ("before", query.before.map(|id| id.to_string())),
-            ("limit", Some(query.limit.to_string())),
-        ];
-        request.query.extend(asked.into_iter().filter_map(|(name, value)| Some((name, value?))));
-        let page: Page = self.send(request).await?;
-        Ok(page.entries)
+        let request = Request::new(Method::GET, &["audit", "egress"], Idempotent).selecting(query)?;
+        Ok(self.send::<Page<EgressEntry>>(request).await?.entries)
     }
 }
 
 #[async_trait]
 impl AuditLog for Client {
     async fn audit_log(&self, query: &AuditQuery) -> Result<Vec<AuditEntry>, StoreError> {
-        #[derive(Deserialize)]
-        struct Page {
-            entries: Vec<AuditEntry>,
-        }
-        let mut request = Request::new(Method::GET, &["audit"], Idempotent);
-        let asked = [
-            ("action", query.action.clone()),
-            ("agent_id", query.agent_id.map(|id| id.to_string())),
-            ("subject", query.subject.map(|id| id.to_string())),
-            ("tool_id", query.tool_id.map(|id| id.to_string())),
-            ("since", query.since.map(|time| time.to_rfc3339())),
-            ("until", query.until.map(|time| time.to_rfc3339())),
-            ("before", query.before.map(|id| id.to_string())),
-            ("limit", Some(query.limit.to_string())),
-        ];
-        request.query.extend(asked.into_iter().filter_map(|(name, value)| Some((name, value?))));
-        let page: Page = self.send(request).await?;
-        Ok(page.entries)
+        let request = Request::new(Method::GET, &["audit"], Idempotent).selecting(query)?;
+        Ok(self.send::<Page<AuditEntry>>(request).await?.entries)
     }
 }
 

@@ -9,6 +9,7 @@ use reqwest::{
     header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue},
 };
 use serde::{Serialize, de::DeserializeOwned};
+use serde_json::Value;
 use uuid::Uuid;
 
 use crate::{Client, problem};
@@ -33,6 +34,8 @@ pub(crate) struct Request<'r> {
     pub(crate) method: Method,
     pub(crate) path: &'r [&'r str],
     pub(crate) query: Vec<(&'static str, String)>,
+    /// More parameters, from [`Self::selecting`].
+    selected: Vec<(String, String)>,
     pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
     pub(crate) body: Option<Bytes>,
     pub(crate) retry: RetryPolicy,
@@ -60,6 +63,7 @@ impl<'r> Request<'r> {
             method,
             path,
             query: Vec::new(),
+            selected: Vec::new(),
             headers: Vec::new(),
             body: None,
             retry,
@@ -69,9 +73,19 @@ impl<'r> Request<'r> {
     }
 
     pub(crate) fn json<T: Serialize>(mut self, body: &T) -> Result<Self, StoreError> {
-        let text = serde_json::to_vec(body)
-            .map_err(|error| StoreError::Internal(format!("cannot serialize to JSON: {error}")))?;
-        self.body = Some(text.into());
+        self.body = Some(serde_json::to_vec(body).map_err(not_json)?.into());
+        Ok(self)
+    }
+
+    /// Makes parameters of the fields that are set.
+    pub(crate) fn selecting(mut self, query: &impl Serialize) -> Result<Self, StoreError> {
+        if let Value::Object(fields) = serde_json::to_value(query).map_err(not_json)? {
+            self.selected.extend(fields.into_iter().filter_map(|(name, value)| match value {
+                Value::Null => None,
+                Value::String(text) => Some((name, text)),
+                other => Some((name, other.to_string())),
+            }));
+        }
         Ok(self)
     }
 
@@ -81,6 +95,10 @@ impl<'r> Request<'r> {
         self.headers.push((HeaderName::from_static(name), value));
         Ok(self)
     }
+}
+
+fn not_json(error: serde_json::Error) -> StoreError {
+    StoreError::Internal(format!("cannot serialize to JSON: {error}"))
 }
 
 /// An attempt that failed.
@@ -141,6 +159,7 @@ impl Client {
                 .map_err(not_sent)?
                 .request(request.method.clone(), self.url(request.path).map_err(not_sent)?)
                 .query(&request.query)
+                .query(&request.selected)
                 .timeout(self.bounded(request.time));
             for (name, value) in &request.headers {
                 sending = sending.header(name, value);
