@@ -9,9 +9,8 @@ use parking_lot::Mutex;
 use rcrt_breadcrumb::{
     AuditLog, Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion, Breadcrumbs, Call,
     CallHistory, CallQueue, Claim, ClaimRequest, Created, EgressLog, EventNumber, Events, Lease, LeaseState,
-    LeaseStatus, NewBreadcrumb, NewSecret, Profiles, Records, Release, ReportReply, Rights, RunnerReport, Runners,
-    Search, SearchMode, SearchResults, SecretChanges, SecretInfo, Secrets, Selector, SelectorSubscription, Selectors,
-    StoreError, SubscribeOptions, SubscriptionStream, schema_names,
+    LeaseStatus, NewBreadcrumb, Profiles, Records, Release, ReportReply, Rights, RunnerReport, Runners, Search,
+    SearchMode, SearchResults, Secrets, Selectors, StoreError, SubscribeOptions, SubscriptionStream, schema_names,
 };
 use serde_json::{Map, Value, json};
 use tokio::sync::{Notify, oneshot};
@@ -134,25 +133,6 @@ impl Events for MemoryStore {
 }
 
 #[async_trait]
-impl Selectors for MemoryStore {
-    async fn create_selector(&self, _: Selector) -> Result<SelectorSubscription, StoreError> {
-        none()
-    }
-
-    async fn selectors(&self) -> Result<Vec<SelectorSubscription>, StoreError> {
-        Ok(Vec::new())
-    }
-
-    async fn update_selector(&self, _: Uuid, _: Selector) -> Result<SelectorSubscription, StoreError> {
-        none()
-    }
-
-    async fn delete_selector(&self, _: Uuid) -> Result<(), StoreError> {
-        none()
-    }
-}
-
-#[async_trait]
 impl CallQueue for MemoryStore {
     async fn call_queued(&self) {
         self.queued.notified().await;
@@ -209,38 +189,11 @@ impl CallQueue for MemoryStore {
     }
 }
 
-#[async_trait]
-impl Secrets for MemoryStore {
-    async fn create_secret(&self, _: NewSecret) -> Result<SecretInfo, StoreError> {
-        none()
-    }
-
-    async fn secrets(&self) -> Result<Vec<SecretInfo>, StoreError> {
-        Ok(Vec::new())
-    }
-
-    async fn update_secret(&self, _: Uuid, _: SecretChanges) -> Result<SecretInfo, StoreError> {
-        none()
-    }
-
-    async fn delete_secret(&self, _: Uuid) -> Result<(), StoreError> {
-        none()
-    }
-
-    async fn grant_secret(&self, _: Uuid, _: Uuid) -> Result<SecretInfo, StoreError> {
-        none()
-    }
-
-    async fn revoke_secret(&self, _: Uuid, _: Uuid) -> Result<SecretInfo, StoreError> {
-        none()
-    }
-
-    async fn decrypt_secret(&self, _: Uuid, _: &str, _: Option<Uuid>) -> Result<String, StoreError> {
-        none()
-    }
-}
-
 impl AuditLog for MemoryStore {}
+
+impl Secrets for MemoryStore {}
+
+impl Selectors for MemoryStore {}
 
 #[async_trait]
 impl Runners for MemoryStore {

@@ -6,9 +6,8 @@ use parking_lot::{Mutex, MutexGuard};
 use rcrt_breadcrumb::{
     AuditLog, Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion, Breadcrumbs, Call,
     CallHistory, CallQueue, Claim, ClaimRequest, Created, EgressLog, EventNumber, Events, ExampleRecord, Fuel, Lease,
-    LeaseState, Matcher, NewBreadcrumb, NewSecret, Records, Release, ReportReply, Rights, RunnerReport, Runners,
-    Search, SearchMode, SearchResults, SecretChanges, SecretInfo, Secrets, Selector, SelectorSubscription, Selectors,
-    StoreError, SubscribeOptions, SubscriptionStream,
+    LeaseState, Matcher, NewBreadcrumb, Records, Release, ReportReply, Rights, RunnerReport, Runners, Search,
+    SearchMode, SearchResults, Secrets, Selector, Selectors, StoreError, SubscribeOptions, SubscriptionStream,
 };
 use serde_json::Value;
 use uuid::Uuid;
@@ -194,6 +193,8 @@ fn none<T>() -> Result<T, StoreError> {
 
 impl Rights for ExampleRecords {}
 impl AuditLog for ExampleRecords {}
+impl Secrets for ExampleRecords {}
+impl Selectors for ExampleRecords {}
 impl CallHistory for ExampleRecords {}
 impl EgressLog for ExampleRecords {}
 impl Breadcrumbs for ExampleRecords {}
@@ -205,25 +206,6 @@ impl Events for ExampleRecords {
     }
 
     async fn subscribe(&self, _: SubscribeOptions) -> Result<SubscriptionStream, StoreError> {
-        none()
-    }
-}
-
-#[async_trait]
-impl Selectors for ExampleRecords {
-    async fn create_selector(&self, _: Selector) -> Result<SelectorSubscription, StoreError> {
-        none()
-    }
-
-    async fn selectors(&self) -> Result<Vec<SelectorSubscription>, StoreError> {
-        none()
-    }
-
-    async fn update_selector(&self, _: Uuid, _: Selector) -> Result<SelectorSubscription, StoreError> {
-        none()
-    }
-
-    async fn delete_selector(&self, _: Uuid) -> Result<(), StoreError> {
         none()
     }
 }
@@ -262,37 +244,6 @@ impl CallQueue for ExampleRecords {
 #[async_trait]
 impl Runners for ExampleRecords {
     async fn report_runner(&self, _: &RunnerReport) -> Result<ReportReply, StoreError> {
-        none()
-    }
-}
-
-#[async_trait]
-impl Secrets for ExampleRecords {
-    async fn create_secret(&self, _: NewSecret) -> Result<SecretInfo, StoreError> {
-        none()
-    }
-
-    async fn secrets(&self) -> Result<Vec<SecretInfo>, StoreError> {
-        Ok(Vec::new())
-    }
-
-    async fn update_secret(&self, _: Uuid, _: SecretChanges) -> Result<SecretInfo, StoreError> {
-        none()
-    }
-
-    async fn delete_secret(&self, _: Uuid) -> Result<(), StoreError> {
-        none()
-    }
-
-    async fn grant_secret(&self, _: Uuid, _: Uuid) -> Result<SecretInfo, StoreError> {
-        none()
-    }
-
-    async fn revoke_secret(&self, _: Uuid, _: Uuid) -> Result<SecretInfo, StoreError> {
-        none()
-    }
-
-    async fn decrypt_secret(&self, _: Uuid, _: &str, _: Option<Uuid>) -> Result<String, StoreError> {
         none()
     }
 }

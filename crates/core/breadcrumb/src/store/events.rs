@@ -40,21 +40,33 @@ pub trait Events: Send + Sync + 'static {
     }
 }
 
-/// The selectors of an agent's event streams.
+/// The selectors of an agent's event streams. By default a store has none.
 #[async_trait]
 pub trait Selectors: Send + Sync + 'static {
     /// Adds a selector. From now on the agent's streams carry only events that match one of its
     /// selectors. [`StoreError::Invalid`] if the agent already has
     /// [`MAX_SELECTORS`](crate::MAX_SELECTORS).
-    async fn create_selector(&self, selector: Selector) -> Result<SelectorSubscription, StoreError>;
+    async fn create_selector(&self, _selector: Selector) -> Result<SelectorSubscription, StoreError> {
+        Err(no_selectors())
+    }
 
     /// Lists the agent's selectors, oldest first.
-    async fn selectors(&self) -> Result<Vec<SelectorSubscription>, StoreError>;
+    async fn selectors(&self) -> Result<Vec<SelectorSubscription>, StoreError> {
+        Ok(Vec::new())
+    }
 
     /// Replaces a selector. This applies to open streams too.
-    async fn update_selector(&self, id: Uuid, selector: Selector) -> Result<SelectorSubscription, StoreError>;
+    async fn update_selector(&self, _id: Uuid, _selector: Selector) -> Result<SelectorSubscription, StoreError> {
+        Err(no_selectors())
+    }
 
     /// Deletes a selector. After the last one is deleted, the agent's streams carry all events
     /// again.
-    async fn delete_selector(&self, id: Uuid) -> Result<(), StoreError>;
+    async fn delete_selector(&self, _id: Uuid) -> Result<(), StoreError> {
+        Err(no_selectors())
+    }
+}
+
+fn no_selectors() -> StoreError {
+    StoreError::Internal("this store has no selectors".into())
 }
