@@ -1,11 +1,9 @@
 //! The tools: to know other agents, and to ask them.
 
-mod get_agent_details;
 mod invoke_agent;
+mod known_agent;
 mod list_known_agents;
-mod refresh_agent_card;
 mod register_agent;
-mod unregister_agent;
 
 use std::sync::Arc;
 
@@ -19,10 +17,10 @@ pub(crate) fn all(a2a: &Arc<A2a>) -> Vec<Arc<dyn NativeTool>> {
     vec![
         Arc::new(invoke_agent::InvokeAgent(a2a.clone())),
         Arc::new(list_known_agents::ListKnownAgents(a2a.clone())),
-        Arc::new(get_agent_details::GetAgentDetails(a2a.clone())),
+        Arc::new(known_agent::GetAgentDetails(a2a.clone())),
         Arc::new(register_agent::RegisterAgent(a2a.clone())),
-        Arc::new(unregister_agent::UnregisterAgent(a2a.clone())),
-        Arc::new(refresh_agent_card::RefreshAgentCard(a2a.clone())),
+        Arc::new(known_agent::UnregisterAgent(a2a.clone())),
+        Arc::new(known_agent::RefreshAgentCard(a2a.clone())),
     ]
 }
 

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use url::Url;
 
 use super::check_rights;
-use super::get_agent_details::details;
+use super::known_agent::details;
 use crate::A2a;
 use crate::agent::Auth;
 use crate::directory::agents;

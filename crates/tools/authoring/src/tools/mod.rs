@@ -1,9 +1,7 @@
-//! The tools, one in each module.
+//! The tools.
 
 mod create_tool;
-mod describe_tool;
-mod list_my_tools;
-mod retire_tool;
+mod own_tools;
 mod test_tool;
 mod update_tool;
 
@@ -22,9 +20,9 @@ pub fn tools(assessor: Arc<Assessor>) -> Vec<Arc<dyn NativeTool>> {
         Arc::new(create_tool::CreateTool { assessor: assessor.clone() }),
         Arc::new(update_tool::UpdateTool { assessor: assessor.clone() }),
         Arc::new(test_tool::TestTool { assessor }),
-        Arc::new(describe_tool::DescribeTool),
-        Arc::new(list_my_tools::ListMyTools),
-        Arc::new(retire_tool::RetireTool),
+        Arc::new(own_tools::DescribeTool),
+        Arc::new(own_tools::ListMyTools),
+        Arc::new(own_tools::RetireTool),
     ]
 }
 

@@ -1,12 +1,11 @@
 //! The tools by which agents use and manage MCP servers.
 
+mod content;
 mod details;
 mod find_tools;
 mod invoke_tool;
 mod list_services;
-mod prompts;
 mod register;
-mod resources;
 
 use std::sync::Arc;
 
@@ -31,9 +30,9 @@ pub fn tools(servers: &Arc<Servers>) -> Vec<Arc<dyn NativeTool>> {
         Arc::new(details::ServiceDetails(of())),
         Arc::new(invoke_tool::InvokeTool(of())),
         Arc::new(find_tools::FindTools(of())),
-        Arc::new(resources::ListResources(of())),
-        Arc::new(resources::ReadResource(of())),
-        Arc::new(prompts::GetPrompt(of())),
+        Arc::new(content::ListResources(of())),
+        Arc::new(content::ReadResource(of())),
+        Arc::new(content::GetPrompt(of())),
         Arc::new(register::RegisterServer(of())),
         Arc::new(register::UnregisterServer(of())),
     ]

@@ -1,20 +1,16 @@
-//! The tools, one in each module.
+//! The tools.
 
 mod answer;
-mod delete;
-mod delete_skill;
-mod get;
-mod get_guide;
-mod get_skill;
+mod entry;
+mod guides;
 mod list;
-mod list_guides;
-mod list_skills;
 mod result_jsonpath;
 mod result_search;
 mod result_slice;
 mod save;
 mod save_skill;
 mod search;
+mod skills;
 
 use std::sync::Arc;
 
@@ -28,16 +24,16 @@ use rcrt_breadcrumb::ToolFailure;
 pub fn tools(settings: Settings) -> Vec<Arc<dyn NativeTool>> {
     vec![
         Arc::new(save::Save),
-        Arc::new(get::Get),
+        Arc::new(entry::Get),
         Arc::new(list::List),
-        Arc::new(delete::Delete),
+        Arc::new(entry::Delete),
         Arc::new(search::Search),
-        Arc::new(list_guides::ListGuides),
-        Arc::new(get_guide::GetGuide),
+        Arc::new(guides::ListGuides),
+        Arc::new(guides::GetGuide),
         Arc::new(save_skill::SaveSkill),
-        Arc::new(get_skill::GetSkill),
-        Arc::new(list_skills::ListSkills),
-        Arc::new(delete_skill::DeleteSkill),
+        Arc::new(skills::GetSkill),
+        Arc::new(skills::ListSkills),
+        Arc::new(skills::DeleteSkill),
         Arc::new(result_search::ResultSearch { settings: settings.clone() }),
         Arc::new(result_slice::ResultSlice { settings }),
         Arc::new(result_jsonpath::ResultJsonpath),

@@ -1,4 +1,4 @@
-//! `describe_tool`.
+//! `describe_tool`, `list_my_tools` and `retire_tool`.
 
 use async_trait::async_trait;
 use rcrt_breadcrumb::{Breadcrumb, BreadcrumbQuery, ErrorCode, Selector, ToolFailure, is_draft, schema_names};
@@ -8,7 +8,8 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use crate::owned_tools::{self, ToolsOfName};
+use super::own_tool;
+use crate::owned_tools::{self, ToolsOfName, made_by};
 
 pub(super) struct DescribeTool;
 
@@ -57,4 +58,45 @@ async fn reported_errors(call: &ToolCall, tool: Uuid) -> Result<Value, ToolFailu
     let found = call.breadcrumbs.list(&query).await.map_err(store_failed)?;
     let report = found.into_iter().next().and_then(|item| item.context);
     Ok(report.and_then(|mut context| context.remove("errors")).unwrap_or_else(|| json!([])))
+}
+
+pub(super) struct ListMyTools;
+
+#[async_trait]
+impl NativeTool for ListMyTools {
+    fn name(&self) -> &'static str {
+        "list_my_tools"
+    }
+
+    async fn run(&self, call: &ToolCall, _metadata: &mut Map<String, Value>) -> Result<Value, ToolFailure> {
+        let made = made_by(&*call.breadcrumbs, call.request.agent_id).await.map_err(store_failed)?;
+        let tools = made.into_iter().map(|record| {
+            json!({
+                "name": record.context.get("name"),
+                "description": record.context.get("description"),
+                "version": record.context.get("version"),
+                "tool_id": record.id,
+                "record_version": record.version,
+                "draft": is_draft(&record.tags),
+                "updated_at": record.updated_at,
+            })
+        });
+        Ok(json!({"tools": tools.collect::<Vec<_>>()}))
+    }
+}
+
+pub(super) struct RetireTool;
+
+#[async_trait]
+impl NativeTool for RetireTool {
+    fn name(&self) -> &'static str {
+        "retire_tool"
+    }
+
+    async fn run(&self, call: &ToolCall, _metadata: &mut Map<String, Value>) -> Result<Value, ToolFailure> {
+        let Input { name } = read_input(call)?;
+        let own = own_tool(call, &name).await?;
+        call.breadcrumbs.delete(own.id, Some(own.version)).await.map_err(store_failed)?;
+        Ok(json!({"name": name, "tool_id": own.id, "retired": true}))
+    }
 }

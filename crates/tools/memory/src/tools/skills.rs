@@ -1,21 +1,24 @@
-//! `get_skill`.
+//! `get_skill`, `list_skills` and `delete_skill`.
 
 use async_trait::async_trait;
+use chrono::SecondsFormat;
 use rcrt_breadcrumb::{ToolFailure, nearest_names};
 use rcrt_executors::{NativeTool, ToolCall};
+use rcrt_large_results::{at_most, one_line};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::answer;
-use crate::skills;
+use crate::skills::{self, Skill};
 
-pub(super) struct GetSkill;
-
+/// The input that names a skill.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Input {
+struct Name {
     name: String,
 }
+
+pub(super) struct GetSkill;
 
 #[async_trait]
 impl NativeTool for GetSkill {
@@ -24,7 +27,7 @@ impl NativeTool for GetSkill {
     }
 
     async fn run(&self, call: &ToolCall, _metadata: &mut Map<String, Value>) -> Result<Value, ToolFailure> {
-        let input: Input = answer::read(call)?;
+        let input: Name = answer::read(call)?;
         let found = skills::get(&*call.breadcrumbs, &input.name).await.map_err(answer::store)?;
         let Some(skill) = found else { return Err(unknown(call, &input.name).await) };
         Ok(json!({
@@ -51,4 +54,47 @@ async fn unknown(call: &ToolCall, name: &str) -> ToolFailure {
     };
     let shown: String = name.chars().take(100).collect();
     answer::invalid("name", format!("there is no skill {shown:?}; {hint}"))
+}
+
+pub(super) struct ListSkills;
+
+/// The input of a list: nothing.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Nothing {}
+
+#[async_trait]
+impl NativeTool for ListSkills {
+    fn name(&self) -> &'static str {
+        "list_skills"
+    }
+
+    async fn run(&self, call: &ToolCall, _metadata: &mut Map<String, Value>) -> Result<Value, ToolFailure> {
+        let Nothing {} = answer::read(call)?;
+        let found = skills::all(&*call.breadcrumbs).await.map_err(answer::store)?;
+        let row = |skill: &Skill| {
+            json!({
+                "name": skill.guide.name,
+                "summary": at_most(&one_line(&skill.guide.summary), 500),
+                "tools": skill.guide.tools,
+                "saved_at": skill.item.updated_at.to_rfc3339_opts(SecondsFormat::Secs, true),
+            })
+        };
+        Ok(json!({"skills": found.iter().map(row).collect::<Vec<_>>()}))
+    }
+}
+
+pub(super) struct DeleteSkill;
+
+#[async_trait]
+impl NativeTool for DeleteSkill {
+    fn name(&self) -> &'static str {
+        "delete_skill"
+    }
+
+    async fn run(&self, call: &ToolCall, _metadata: &mut Map<String, Value>) -> Result<Value, ToolFailure> {
+        let input: Name = answer::read(call)?;
+        let deleted = skills::delete(&*call.breadcrumbs, &input.name).await.map_err(answer::store)?;
+        Ok(json!({"name": input.name, "deleted": deleted}))
+    }
 }

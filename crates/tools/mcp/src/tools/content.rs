@@ -1,10 +1,12 @@
-//! `mcp_list_resources` and `mcp_read_resource`.
+//! What else servers have: `mcp_list_resources`, `mcp_read_resource`, and `mcp_get_prompt`, for one
+//! prompt of a server or the list of them.
 
 use async_trait::async_trait;
 use rcrt_breadcrumb::ToolFailure;
 use rcrt_executors::{NativeTool, ToolCall};
 use rmcp::model::{
-    ClientRequest, ListResourcesRequest, PaginatedRequestParams, ReadResourceRequest, ReadResourceRequestParams,
+    ClientRequest, GetPromptRequest, GetPromptRequestParams, ListPromptsRequest, ListResourcesRequest,
+    PaginatedRequestParams, ReadResourceRequest, ReadResourceRequestParams,
 };
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -59,6 +61,43 @@ impl NativeTool for ReadResource {
         match member(&mut result, "contents") {
             Some(contents) => Ok(json!({"contents": contents})),
             None => Err(super::unexpected_result(&server_name, "a resource")),
+        }
+    }
+}
+
+pub(super) struct GetPrompt(pub Tools);
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PromptInput {
+    server_name: String,
+    prompt_name: Option<String>,
+    arguments: Option<Map<String, Value>>,
+}
+
+#[async_trait]
+impl NativeTool for GetPrompt {
+    fn name(&self) -> &'static str {
+        "mcp_get_prompt"
+    }
+
+    async fn run(&self, call: &ToolCall, _metadata: &mut Map<String, Value>) -> Result<Value, ToolFailure> {
+        let PromptInput { server_name, prompt_name, arguments } = read_input(call)?;
+        let request = match prompt_name {
+            None => ClientRequest::ListPromptsRequest(ListPromptsRequest::default()),
+            Some(name) => {
+                let mut params = GetPromptRequestParams::new(name);
+                params.arguments = arguments;
+                ClientRequest::GetPromptRequest(GetPromptRequest::new(params))
+            }
+        };
+        let is_list = matches!(request, ClientRequest::ListPromptsRequest(_));
+        let mut result = self.0.ask(call, &server_name, request).await?;
+        let parts = member(&mut result, if is_list { "prompts" } else { "messages" });
+        match parts {
+            Some(prompts) if is_list => Ok(json!({"prompts": prompts})),
+            Some(messages) => Ok(json!({"description": member(&mut result, "description"), "messages": messages})),
+            None => Err(super::unexpected_result(&server_name, "a prompt")),
         }
     }
 }

@@ -1,5 +1,6 @@
-//! `get_from_working_memory`. It returns only the value, so that a chunk of a large result that
-//! fits a caller's limit also fits when it is read. The rest is in the metadata.
+//! `get_from_working_memory` and `delete_from_working_memory`. Reading returns only the value, so that
+//! a chunk of a large result that fits a caller's limit also fits when it is read. The rest is in the
+//! metadata.
 
 use async_trait::async_trait;
 use rcrt_breadcrumb::ToolFailure;
@@ -57,4 +58,20 @@ async fn missing(memory: &WorkingMemory, key: &EntryKey) -> ToolFailure {
         some => format!("; existing keys: {}", some.join(", ")),
     };
     answer::failed(format!("there is no entry {key}, or it has expired{there}")).with_details(json!({"keys": keys}))
+}
+
+pub(super) struct Delete;
+
+#[async_trait]
+impl NativeTool for Delete {
+    fn name(&self) -> &'static str {
+        "delete_from_working_memory"
+    }
+
+    async fn run(&self, call: &ToolCall, _metadata: &mut Map<String, Value>) -> Result<Value, ToolFailure> {
+        let input: Input = answer::read(call)?;
+        let key = key(call, &input.key, input.namespace.as_deref())?;
+        let deleted = memory(call).delete(&key).await.map_err(answer::store)?;
+        Ok(json!({"key": key.path(), "deleted": deleted}))
+    }
 }
