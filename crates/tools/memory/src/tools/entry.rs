@@ -1,6 +1,6 @@
-//! `get_from_working_memory` and `delete_from_working_memory`. Reading returns only the value, so that
-//! a chunk of a large result that fits a caller's limit also fits when it is read. The rest is in the
-//! metadata.
+//! `get_from_working_memory` and `delete_from_working_memory`. Reading returns only the value, so
+//! that a chunk of a large result that fits a caller's limit also fits when it is read. The rest is
+//! in the metadata.
 
 use async_trait::async_trait;
 use rcrt_breadcrumb::ToolFailure;
