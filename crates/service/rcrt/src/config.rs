@@ -9,7 +9,7 @@ use clap::{Args, ValueEnum};
 use url::Url;
 use uuid::Uuid;
 
-use crate::exit::Failure;
+use crate::exit::{Failure, fail};
 
 /// The default address of `up` and `server`.
 pub const DEFAULT_LISTEN: &str = "127.0.0.1:8081";
@@ -168,17 +168,17 @@ impl Config {
     fn token(&self, file: &Path) -> anyhow::Result<String> {
         if let Some(token) = &self.token {
             if token.trim().is_empty() {
-                let message =
-                    "the token in --token or RCRT_TOKEN is empty; leave it out to use the one in the data folder";
-                return Err(Failure::Usage(message.to_owned()).into());
+                fail!(
+                    Usage,
+                    "the token in --token or RCRT_TOKEN is empty; leave it out to use the one in the data folder"
+                );
             }
             return Ok(token.trim().to_owned());
         }
         let server = self.server_url()?;
         // The folder's token is for a server of this machine. Do not send it to another one.
         if !is_loopback(&server) && self.folders_server().as_ref() != Some(&server) {
-            let message = format!("{server} needs a token; set --token (or RCRT_TOKEN), or an agent and its key");
-            return Err(Failure::Refused(message).into());
+            fail!(Refused, "{server} needs a token; set --token (or RCRT_TOKEN), or an agent and its key");
         }
         read_token(file)
     }

@@ -42,6 +42,14 @@ pub enum Failure {
     Shown,
 }
 
+/// Ends the function with this kind of failure. The rest is the text, as for `format!`.
+macro_rules! fail {
+    ($kind:ident, $($text:tt)+) => {
+        return Err($crate::exit::Failure::$kind(format!($($text)+)).into())
+    };
+}
+pub(crate) use fail;
+
 impl Failure {
     fn status(&self) -> u8 {
         match self {

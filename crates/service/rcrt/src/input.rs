@@ -8,7 +8,7 @@ use rcrt_breadcrumb::check_numbers;
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 use serde_json::Value;
 
-use crate::exit::Failure;
+use crate::exit::{Failure, fail};
 
 /// Reads `argument` as JSON: the text itself, `-` for stdin, `@path` for a file. `what` names it in
 /// errors.
@@ -46,7 +46,7 @@ pub fn secret(prompt: &str) -> anyhow::Result<String> {
     }
     let value = text.strip_suffix('\n').map_or(text.as_str(), |line| line.strip_suffix('\r').unwrap_or(line));
     if value.is_empty() {
-        return Err(Failure::Usage("the value is empty; type it, or pipe it to stdin".into()).into());
+        fail!(Usage, "the value is empty; type it, or pipe it to stdin");
     }
     Ok(value.to_owned())
 }

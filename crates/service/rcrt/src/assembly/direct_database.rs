@@ -8,7 +8,7 @@ use rcrt_postgres::{DataLock, Postgres, PostgresError, PostgresOptions};
 use super::DatabaseInfo;
 use super::database::{MAINTENANCE, tables_owner};
 use crate::config::Config;
-use crate::exit::Failure;
+use crate::exit::fail;
 use crate::progress::ConsoleProgress;
 
 /// The URLs of the database.
@@ -33,12 +33,10 @@ impl DirectDatabase {
         let data = &config.data;
         let place = DatabaseInfo::read(data).and_then(|used| used.place);
         if let Some(place) = place.filter(|_| !data.join("postgres").is_dir()) {
-            let what = format!("the database of {} is at {place}; name it with --database-url", data.display());
-            return Err(Failure::Usage(what).into());
+            fail!(Usage, "the database of {} is at {place}; name it with --database-url", data.display());
         }
         if !data.join("postgres").is_dir() {
-            let what = format!("there is no database in {}; name its folder with --data", data.display());
-            return Err(Failure::NotFound(what).into());
+            fail!(NotFound, "there is no database in {}; name its folder with --data", data.display());
         }
         match DataLock::acquire(data) {
             Ok(lock) => Self::start(lock, progress).await,

@@ -12,7 +12,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::metrics_token;
-use crate::exit::Failure;
+use crate::exit::fail;
 
 #[derive(Debug, Args)]
 pub struct MetricsOptions {
@@ -37,10 +37,10 @@ impl MetricsOptions {
     pub async fn listen(&self, claims: Arc<ClaimHealth>) -> anyhow::Result<MetricsListener> {
         let Some(address) = self.metrics_listen else { return Ok(MetricsListener::default()) };
         if !address.ip().is_loopback() && self.metrics_token.is_none() {
-            let why = format!(
+            fail!(
+                Usage,
                 "--metrics-listen {address} can be reached from other machines; set --metrics-token, or listen on 127.0.0.1"
             );
-            return Err(Failure::Usage(why).into());
         }
         let listener = TcpListener::bind(address).await.with_context(|| format!("cannot listen on {address}"))?;
         let (stop, token) = (CancellationToken::new(), self.metrics_token.clone());

@@ -17,7 +17,7 @@ use url::Url;
 use super::runner_task::this_program;
 use super::working_folder::working_folder;
 use crate::cli::JAILED_COMMAND;
-use crate::exit::Failure;
+use crate::exit::{Failure, fail};
 use crate::settings::{Resolved, SettingOptions};
 
 /// Tools that are off by default, and why.
@@ -166,20 +166,19 @@ impl NativeToolOptions {
             ("--allow-network", &self.network, PROGRAMS),
         ] {
             if let Some(name) = names.iter().find(|name| !known.contains(&name.as_str())) {
-                let message = format!("{option}: {name:?} is not valid; expected one of: {}", known.join(", "));
-                return Err(Failure::Usage(message).into());
+                fail!(Usage, "{option}: {name:?} is not valid; expected one of: {}", known.join(", "));
             }
         }
         if self.packages_set_mb > self.packages_total_mb {
-            let message = format!(
+            fail!(
+                Usage,
                 "--packages-set-mb {} is more than --packages-total-mb {}; a set cannot be larger than all sets together",
-                self.packages_set_mb, self.packages_total_mb
+                self.packages_set_mb,
+                self.packages_total_mb
             );
-            return Err(Failure::Usage(message).into());
         }
         if let Some(name) = self.enabled.iter().find(|name| self.disabled.contains(name)) {
-            let message = format!("{name} is in both --enable-tool and --disable-tool; name it in one of them");
-            return Err(Failure::Usage(message).into());
+            fail!(Usage, "{name} is in both --enable-tool and --disable-tool; name it in one of them");
         }
         Ok(())
     }
@@ -250,8 +249,7 @@ impl NativeToolOptions {
                 Failure::Usage(format!("--mcp-folder: {} cannot be read: {error}", folder.display()))
             })?;
             if own.starts_with(&folder) || folder.starts_with(&own) {
-                let message = format!("--mcp-folder: {} must not contain or be in the data folder", folder.display());
-                return Err(Failure::Usage(message).into());
+                fail!(Usage, "--mcp-folder: {} must not contain or be in the data folder", folder.display());
             }
             Ok(folder)
         };

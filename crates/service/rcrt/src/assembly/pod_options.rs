@@ -9,7 +9,7 @@ use rcrt_pods::{ClusterAccess, ImageByDigest, Settings, placement};
 use rcrt_processes::{BASH, PYTHON};
 use url::Url;
 
-use crate::exit::Failure;
+use crate::exit::{Failure, fail};
 
 /// Where a pod finds what it needs to reach the API server.
 const SERVICE_ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
@@ -153,8 +153,7 @@ impl PodOptions {
         }
         let (host, port) = (std::env::var("KUBERNETES_SERVICE_HOST"), std::env::var("KUBERNETES_SERVICE_PORT"));
         let (Ok(host), Ok(port)) = (host, port) else {
-            let message = "this process is not in a pod, so it does not know the API server; set --kubernetes";
-            return Err(Failure::Usage(message.to_owned()).into());
+            fail!(Usage, "this process is not in a pod, so it does not know the API server; set --kubernetes");
         };
         let host = if host.contains(':') { format!("[{host}]") } else { host };
         Ok(Url::parse(&format!("https://{host}:{port}"))?)

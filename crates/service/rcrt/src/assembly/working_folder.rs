@@ -3,7 +3,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use crate::exit::Failure;
+use crate::exit::{Failure, fail};
 
 /// The default working folder, below the data folder.
 const DEFAULT: &str = "work";
@@ -17,21 +17,21 @@ pub fn working_folder(given: Option<&Path>, data: &Path) -> anyhow::Result<PathB
     check_folder(&folder)?;
     let (real, real_data) = (resolved(&folder)?, resolved(data)?);
     if real_data.starts_with(&real) {
-        let message = format!(
+        fail!(
+            Usage,
             "--workdir: {} contains the data folder {}, whose keys and tokens tools must not read; name a folder outside of it",
             folder.display(),
             data.display()
         );
-        return Err(Failure::Usage(message).into());
     }
     if real.starts_with(&real_data) && !real.starts_with(real_data.join(DEFAULT)) {
-        let message = format!(
+        fail!(
+            Usage,
             "--workdir: {} is inside the data folder {}, which tools must not reach; name a folder outside of it, or {}",
             folder.display(),
             data.display(),
             own.display()
         );
-        return Err(Failure::Usage(message).into());
     }
     Ok(folder)
 }
@@ -60,8 +60,7 @@ fn resolved(path: &Path) -> anyhow::Result<PathBuf> {
         let Ok(real) = there.canonicalize() else { continue };
         let rest = path.strip_prefix(there)?;
         if rest.components().any(|part| part == Component::ParentDir) {
-            let message = format!("{}: `..` cannot follow a folder that does not exist", path.display());
-            return Err(Failure::Usage(message).into());
+            fail!(Usage, "{}: `..` cannot follow a folder that does not exist", path.display());
         }
         return Ok(real.join(rest));
     }

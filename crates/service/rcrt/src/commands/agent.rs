@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use crate::config::Config;
 use crate::connection;
-use crate::exit::Failure;
+use crate::exit::{Failure, fail};
 use crate::output::{Output, one_line};
 
 /// Manage agents, their keys, their roles and the tools that they can call
@@ -258,8 +258,7 @@ impl Set {
         let listed = self.list.allowed();
         let is_kept = self.name.is_none() && self.roles.is_empty() && self.profile.is_none();
         if is_kept && listed.is_none() && !self.all_tools {
-            let what = "name what to change: --name, --role, --profile, --tool, --source, --tag or --all-tools";
-            return Err(Failure::Usage(what.into()).into());
+            fail!(Usage, "name what to change: --name, --role, --profile, --tool, --source, --tag or --all-tools");
         }
         let named = listed.clone().unwrap_or_default();
         let agent = find(client, &self.agent).await?;

@@ -16,7 +16,7 @@ use super::bench_methods::{CallMethod, Calls, EventMethod, InvokeMethod};
 use super::bench_report::Findings;
 use super::tool_lookup;
 use crate::config::Config;
-use crate::exit::Failure;
+use crate::exit::{Failure, fail};
 use crate::output::Output;
 use crate::progress;
 use crate::signals::Signals;
@@ -85,7 +85,7 @@ impl Bench {
         let plan = self.plan()?;
         let given = self.input.as_deref().map(|text| input::json(text, "--input")).transpose()?;
         if self.json.is_some() && self.json == self.svg {
-            return Err(Failure::Usage("--json and --svg name the same file; give each its own".into()).into());
+            fail!(Usage, "--json and --svg name the same file; give each its own");
         }
         // Check before the run that the files can be written.
         for path in [&self.json, &self.svg].into_iter().flatten() {

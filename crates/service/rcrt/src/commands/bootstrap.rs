@@ -19,7 +19,7 @@ use super::required_secrets::KnownSecrets;
 use super::runner_verdict::Verdicts;
 use crate::assembly::sandbox_level;
 use crate::config::Config;
-use crate::exit::Failure;
+use crate::exit::{Failure, fail};
 use crate::host_options::PrivateHosts;
 use crate::output::Output;
 use crate::seed::{self, Seed, SeedCheck, SeedOutcome, SeedResult, SeedSet};
@@ -99,8 +99,7 @@ impl Bootstrap {
         if self.watch {
             let folder = self.folder.clone().unwrap_or_else(|| PathBuf::from(embedded::NAME));
             if !folder.is_dir() {
-                let message = format!("{} is not a folder, so --watch has nothing to watch", folder.display());
-                return Err(Failure::Usage(message).into());
+                fail!(Usage, "{} is not a folder, so --watch has nothing to watch", folder.display());
             }
             let client = connection::client(config)?;
             return bootstrap_watch::run(&folder, output, || self.read_files(), |set| self.apply(&client, set, check))
@@ -168,19 +167,18 @@ pub(super) fn read(folder: Option<PathBuf>, source: Option<&str>, allowed: &[Pri
     let default = Path::new(embedded::NAME);
     let Some(folder) = folder.or_else(|| default.is_dir().then(|| default.to_owned())) else {
         if source.is_some_and(|name| name != embedded::NAME) {
-            let message = format!("--source names a folder, and there is no folder {} here; name one", embedded::NAME);
-            return Err(Failure::Usage(message).into());
+            fail!(Usage, "--source names a folder, and there is no folder {} here; name one", embedded::NAME);
         }
         return Ok(SeedSet::embedded(Author::System, allowed));
     };
     // The default folder has the source of the included records, which `rcrt up` wrote from it.
     let is_default = default.canonicalize().is_ok_and(|path| folder.canonicalize().is_ok_and(|folder| folder == path));
     if source == Some(embedded::NAME) && !is_default {
-        let message = format!(
+        fail!(
+            Usage,
             "the source {0} has the included records, and only the folder ./{0} can have it; choose another --source",
             embedded::NAME
         );
-        return Err(Failure::Usage(message).into());
     }
     let author = if is_default { Author::System } else { Author::User };
     SeedSet::read(&folder, source.or(is_default.then_some(embedded::NAME)), author, allowed)

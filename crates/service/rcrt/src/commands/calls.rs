@@ -17,7 +17,7 @@ use super::audit::moment;
 use super::failure_lines::failure_lines;
 use crate::config::{Config, id};
 use crate::connection;
-use crate::exit::Failure;
+use crate::exit::fail;
 use crate::output::{Output, Style, one_line};
 
 /// List calls, show one, or count them
@@ -272,8 +272,7 @@ async fn show(client: &Client, output: Output, id: &str) -> anyhow::Result<()> {
         None => match by_requests_id().await? {
             Some(request) => client.call_details(request).await?,
             None => {
-                let why = format!("no call has the request id {:?}; `rcrt calls` lists them", one_line(id, 100));
-                return Err(Failure::NotFound(why).into());
+                fail!(NotFound, "no call has the request id {:?}; `rcrt calls` lists them", one_line(id, 100));
             }
         },
     };

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::assembly::{DirectDatabase, check_secrets_keys, check_url};
 use crate::config::Config;
-use crate::exit::Failure;
+use crate::exit::fail;
 use crate::keys::{self, KeyKind};
 use crate::output::{Output, counted};
 use crate::progress::ConsoleProgress;
@@ -75,9 +75,11 @@ impl Keys {
     pub async fn run(self, config: &Config, output: Output) -> anyhow::Result<()> {
         let keys = keys::Keys::of(&config.data);
         if ![KeyKind::Tokens, KeyKind::Secrets].iter().any(|kind| keys.ring(*kind).present().exists()) {
-            let what =
-                format!("there are no keys in {}; name the server's data folder with --data", config.data.display());
-            return Err(Failure::NotFound(what).into());
+            fail!(
+                NotFound,
+                "there are no keys in {}; name the server's data folder with --data",
+                config.data.display()
+            );
         }
         match self {
             Self::List(list) => list.run(config, &keys, output).await,

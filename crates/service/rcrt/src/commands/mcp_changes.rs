@@ -9,7 +9,7 @@ use super::mcp::find;
 use super::tool_diff::{print_line, unified};
 use crate::config::Config;
 use crate::connection;
-use crate::exit::Failure;
+use crate::exit::fail;
 use crate::output::{Output, Style, printable_lines};
 
 /// Show the changed definitions of a server's tools that wait
@@ -56,8 +56,7 @@ async fn waiting(store: &(impl Records + ?Sized), server: &str) -> anyhow::Resul
 fn only(found: Waiting, server: &str, tool: &str) -> anyhow::Result<Waiting> {
     let found: Waiting = found.into_iter().filter(|(_, change)| change.tool == tool || change.name == tool).collect();
     if found.is_empty() {
-        let message = format!("no changed definition of {tool} waits; see `rcrt mcp diff {server}`");
-        return Err(Failure::NotFound(message).into());
+        fail!(NotFound, "no changed definition of {tool} waits; see `rcrt mcp diff {server}`");
     }
     Ok(found)
 }

@@ -21,7 +21,7 @@ use uuid::Uuid;
 use super::mcp::find;
 use crate::config::Config;
 use crate::connection;
-use crate::exit::Failure;
+use crate::exit::{Failure, fail};
 use crate::host_options::{DeniedHosts, PrivateHosts};
 use crate::output::Output;
 
@@ -78,8 +78,7 @@ impl Login {
         let server = find(&*store, &self.name).await?;
         let (id, server) = (server.id, server.config);
         let Transport::Http { url, .. } = &server.transport else {
-            let message = format!("{} is a program; only a server with a URL has a login", server.name);
-            return Err(Failure::Usage(message).into());
+            fail!(Usage, "{} is a program; only a server with a URL has a login", server.name);
         };
         let secret = self.secret.clone().unwrap_or_else(|| secret_name(&server.name));
         check_secret(&*store, &secret, id).await?;

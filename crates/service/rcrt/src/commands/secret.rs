@@ -8,7 +8,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 use crate::config::Config;
-use crate::exit::Failure;
+use crate::exit::{Failure, fail};
 use crate::output::{Output, one_line};
 use crate::{connection, input, seed};
 
@@ -110,8 +110,10 @@ impl Set {
     fn check(&self) -> Result<(), Failure> {
         let names_nothing = self.hosts.is_empty() && !self.no_host && !self.readable && !self.not_readable;
         if self.keep_value && names_nothing {
-            let what = "--keep-value changes nothing by itself: name --host, --no-host, --readable or --not-readable";
-            return Err(Failure::Usage(what.into()));
+            fail!(
+                Usage,
+                "--keep-value changes nothing by itself: name --host, --no-host, --readable or --not-readable"
+            );
         }
         self.example().check().map_err(|violations| Failure::Usage(violations.to_string()))
     }
@@ -155,8 +157,7 @@ async fn revoke(config: &Config, output: Output, name: &str, tool: &str) -> anyh
         .map(|granted| granted.tool_id)
         .collect();
     if ids.is_empty() {
-        let what = format!("{name} is not granted to {tool}; see `rcrt secret list`");
-        return Err(Failure::NotFound(what).into());
+        fail!(NotFound, "{name} is not granted to {tool}; see `rcrt secret list`");
     }
     let id = one_record(tool, &ids)?;
     show(output, &store.revoke_secret(secret.id, id).await?, "revoked")
@@ -238,8 +239,7 @@ async fn tool_record(store: &dyn Records, tool: &str) -> anyhow::Result<Uuid> {
         ids.extend(seed::tools_named(store, schema, tool).await?.into_iter().map(|item| item.id));
     }
     if ids.is_empty() {
-        let what = format!("there is no tool named {tool}; see them with `rcrt tool list`");
-        return Err(Failure::NotFound(what).into());
+        fail!(NotFound, "there is no tool named {tool}; see them with `rcrt tool list`");
     }
     Ok(one_record(tool, &ids)?)
 }

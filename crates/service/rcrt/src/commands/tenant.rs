@@ -11,7 +11,7 @@ use uuid::Uuid;
 use crate::commands::agent;
 use crate::config::Config;
 use crate::connection;
-use crate::exit::Failure;
+use crate::exit::{Failure, fail};
 use crate::output::{Output, one_line};
 
 /// List, create, change and delete tenants
@@ -95,8 +95,7 @@ impl Set {
         let tenant = find(client, self.tenant.as_deref()).await?;
         let named = self.quotas();
         if self.publish.is_none() && named == TenantQuotas::default() {
-            let message = "name a setting: --publish, or a quota such as --max-tools";
-            return Err(Failure::Usage(message.into()).into());
+            fail!(Usage, "name a setting: --publish, or a quota such as --max-tools");
         }
         let quotas = if named == TenantQuotas::default() {
             None

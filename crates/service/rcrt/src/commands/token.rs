@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use crate::commands::agent;
 use crate::config::{Config, id};
-use crate::exit::Failure;
+use crate::exit::{Failure, fail};
 use crate::keys::Keys;
 use crate::output::Output;
 use crate::{connection, input};
@@ -112,13 +112,13 @@ struct RevokeToken {
 impl RevokeToken {
     async fn run(self, config: &Config, output: Output) -> anyhow::Result<()> {
         if !self.stdin && self.jti.is_none() && !self.all {
-            let what = "name the tokens with --stdin, --jti ID or --all";
-            return Err(Failure::Usage(what.into()).into());
+            fail!(Usage, "name the tokens with --stdin, --jti ID or --all");
         }
         if self.all && self.agent.is_none() {
-            let what =
-                "--all revokes every token of an agent, also the one of this command; name the agent with --agent";
-            return Err(Failure::Usage(what.into()).into());
+            fail!(
+                Usage,
+                "--all revokes every token of an agent, also the one of this command; name the agent with --agent"
+            );
         }
         let token = if self.stdin {
             Some(spawn_blocking(|| input::secret("Token")).await.context("reading the token failed")??)
@@ -212,9 +212,10 @@ fn for_operator(config: &Config, token: &str) -> anyhow::Result<String> {
         "an operator token can only be created on the server's machine, with its data folder (--data)",
     )?;
     if !proven.identity.has(Role::Curator) {
-        let message =
-            "an operator token can only be created from a curator's token, such as the one in the data folder";
-        return Err(Failure::Refused(message.into()).into());
+        fail!(
+            Refused,
+            "an operator token can only be created from a curator's token, such as the one in the data folder"
+        );
     }
     Ok(key.issue_for_operator(&proven.identity, left(&proven))?)
 }
@@ -228,8 +229,7 @@ fn narrowed(config: &Config, token: &str, profile: Profile) -> anyhow::Result<St
     let left = left(&proven);
     let mut identity = proven.identity;
     if identity.profile != Profile::Main && identity.profile != profile {
-        let message = format!("the token has the profile {} and cannot get another one", identity.profile);
-        return Err(Failure::Refused(message).into());
+        fail!(Refused, "the token has the profile {} and cannot get another one", identity.profile);
     }
     identity.profile = profile;
     Ok(key.issue(&identity, left)?)

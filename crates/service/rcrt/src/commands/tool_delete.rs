@@ -8,7 +8,7 @@ use super::tool_rollback::changed_meanwhile;
 use super::tool_versions::ToolVersions;
 use crate::config::Config;
 use crate::connection;
-use crate::exit::Failure;
+use crate::exit::fail;
 use crate::output::Output;
 
 /// Take a tool out of use and keep its versions
@@ -43,8 +43,7 @@ impl Retire {
         let ToolVersions { record, .. } = ToolVersions::read(&client, &self.name).await?;
         let name = self.name;
         if record.schema_name.as_deref() == Some(schema_names::TOOL_RETIRED) {
-            let message = format!("{name} is already retired; bring it back with `rcrt tool rollback {name}`");
-            return Err(Failure::Usage(message).into());
+            fail!(Usage, "{name} is already retired; bring it back with `rcrt tool rollback {name}`");
         }
         let changes =
             BreadcrumbChanges { schema_name: Some(schema_names::TOOL_RETIRED.to_owned()), ..Default::default() };

@@ -11,7 +11,7 @@ use super::tool_watch;
 use crate::assembly::sandbox_level;
 use crate::config::Config;
 use crate::connection;
-use crate::exit::Failure;
+use crate::exit::fail;
 use crate::host_options::PrivateHosts;
 use crate::output::Output;
 use crate::seed;
@@ -55,7 +55,7 @@ pub struct Dev {
 impl Dev {
     pub async fn run(self, config: &Config, output: Output) -> anyhow::Result<()> {
         if !self.folder.is_dir() {
-            return Err(Failure::Usage(format!("{} is not a folder", self.folder.display())).into());
+            fail!(Usage, "{} is not a folder", self.folder.display());
         }
         let allowed = self.private_hosts.allowed;
         let publisher = Publisher {

@@ -12,7 +12,7 @@ use similar::TextDiff;
 use super::tool_versions::ToolVersions;
 use crate::config::Config;
 use crate::connection;
-use crate::exit::Failure;
+use crate::exit::fail;
 use crate::output::{Output, Style};
 
 /// How long the shortest list of changes is searched for. Then a longer one is shown.
@@ -60,9 +60,7 @@ impl Diff {
         let new = versions.version(self.new.unwrap_or(versions.record.version))?;
         let before = || versions.all.iter().map(|one| one.version).find(|number| *number < new.version);
         let Some(old) = self.old.or_else(before) else {
-            let message =
-                format!("{} has no version before {}, so there is nothing to compare", self.name, new.version);
-            return Err(Failure::NotFound(message).into());
+            fail!(NotFound, "{} has no version before {}, so there is nothing to compare", self.name, new.version);
         };
         let old = versions.version(old)?;
         let found =

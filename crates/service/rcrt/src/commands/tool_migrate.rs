@@ -25,7 +25,7 @@ use super::tool_validate;
 use crate::assembly::sandbox_level;
 use crate::config::Config;
 use crate::connection;
-use crate::exit::Failure;
+use crate::exit::{Failure, fail};
 use crate::host_options::PrivateHosts;
 use crate::output::Output;
 use crate::tool_file::{ExpectedRecord, LocatedFinding};
@@ -146,8 +146,7 @@ impl Migrate {
         if self.publish
             && let Some(draft) = &records.draft
         {
-            let message = format!("{name} has a draft (record {}); publish it with --promote, or delete it", draft.id);
-            return Err(Failure::Usage(message).into());
+            fail!(Usage, "{name} has a draft (record {}); publish it with --promote, or delete it", draft.id);
         }
         if let Some(draft) = records.draft.as_ref().filter(|draft| list::share(draft).is_some()) {
             return self.show_shadow(&client, draft, output).await;

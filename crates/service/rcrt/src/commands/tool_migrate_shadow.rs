@@ -13,7 +13,7 @@ use super::tool_lookup::read;
 use super::tool_migrate::{Migrate, Records, check_repeatable};
 use super::tool_migrate_list::{report_on, reports, share};
 use super::tool_rollback::changed_meanwhile;
-use crate::exit::Failure;
+use crate::exit::{Failure, fail};
 use crate::output::Output;
 
 impl Migrate {
@@ -31,11 +31,11 @@ impl Migrate {
         let draft = client.get(created.id).await?;
         if !may_replace(&draft, &records.legacy) {
             client.delete(draft.id, None).await?;
-            let message = format!(
+            fail!(
+                Refused,
                 "only a curator, or the agent that wrote the tool.v1 (record {}), can give it a shadow",
                 records.legacy.id
             );
-            return Err(Failure::Refused(message).into());
         }
         set(&draft, share, client, output).await
     }
@@ -58,8 +58,7 @@ impl Migrate {
         tags.extend((share > 0).then(|| shadow_tag(share)));
         let changed = change_tags(client, draft, tags).await?;
         if share > 0 && !may_replace(&changed, &records.legacy) {
-            let message = "only a curator, or the agent that wrote the tool.v1, can give it a shadow";
-            return Err(Failure::Refused(message.to_owned()).into());
+            fail!(Refused, "only a curator, or the agent that wrote the tool.v1, can give it a shadow");
         }
         set(&changed, share, client, output).await
     }
@@ -93,9 +92,7 @@ impl Migrate {
         let report = report_on(draft, &reports(client).await?);
         let name = &report.name;
         if report.different + report.failed > 0 {
-            let message =
-                format!("the draft does not do the same; `rcrt tool migrate {name}` shows where, correct it first");
-            return Err(Failure::Usage(message).into());
+            fail!(Usage, "the draft does not do the same; `rcrt tool migrate {name}` shows where, correct it first");
         }
         if !report.is_ready() {
             output.note(&format!("warning: only {} of {ENOUGH_SAME} calls were compared", report.same));
@@ -103,8 +100,7 @@ impl Migrate {
         let tags = draft.tags.iter().filter(|tag| *tag != DRAFT_TAG && !is_shadow_tag(tag)).cloned().collect();
         let published = change_tags(client, draft, tags).await?;
         if is_draft(&published.tags) {
-            let message = format!("a curator has to publish {name} in this tenant: it is still a draft");
-            return Err(Failure::Refused(message).into());
+            fail!(Refused, "a curator has to publish {name} in this tenant: it is still a draft");
         }
         if !may_replace(&published, &records.legacy) {
             output.note("warning: the tool.v1 keeps its name; a curator has to promote the code");
@@ -121,9 +117,7 @@ impl Migrate {
         let name = self.name.as_deref().unwrap_or_default();
         let holder = client.tools().await?.find(name).map(|tool| tool.tool_id);
         if holder.is_none() || holder != code.as_ref().map(|code| code.id) {
-            let message =
-                format!("no tool.code.v1 answers the calls of {name} yet; `rcrt tool show {name}` shows what does");
-            return Err(Failure::Usage(message).into());
+            fail!(Usage, "no tool.code.v1 answers the calls of {name} yet; `rcrt tool show {name}` shows what does");
         }
         let changes =
             BreadcrumbChanges { schema_name: Some(schema_names::TOOL_RETIRED.to_owned()), ..Default::default() };

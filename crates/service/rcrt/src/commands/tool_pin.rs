@@ -6,7 +6,7 @@ use serde_json::json;
 use super::tool_versions::{ToolVersions, definition_hash, is_tool};
 use crate::config::Config;
 use crate::connection;
-use crate::exit::Failure;
+use crate::exit::fail;
 use crate::output::Output;
 
 /// Print what a request names to get exactly one version of a tool
@@ -32,14 +32,11 @@ impl Pin {
         let current = versions.version(versions.record.version)?;
         let name = self.name;
         if !is_tool(current) {
-            let message = format!("{name} is retired, so no version of it can be called; `rcrt tool rollback {name}`");
-            return Err(Failure::Usage(message).into());
+            fail!(Usage, "{name} is retired, so no version of it can be called; `rcrt tool rollback {name}`");
         }
         let chosen = versions.version(self.number.unwrap_or(current.version))?;
         if chosen.schema_name != current.schema_name || !versions.has_same_name(chosen) {
-            let message =
-                format!("version {} of {name} has another name or schema, so it cannot be called", chosen.version);
-            return Err(Failure::Usage(message).into());
+            fail!(Usage, "version {} of {name} has another name or schema, so it cannot be called", chosen.version);
         }
         let hash = definition_hash(chosen);
         output.either(&json!({"tool": name, "version": chosen.version, "definition_hash": hash}), &hash)

@@ -14,7 +14,7 @@ use super::runner_verdict::{Verdicts, Written};
 use super::tool_versions::{ToolVersions, definition_hash, is_same, is_tool};
 use crate::config::Config;
 use crate::connection;
-use crate::exit::Failure;
+use crate::exit::{Failure, fail};
 use crate::host_options::PrivateHosts;
 use crate::output::{Output, Style};
 
@@ -66,16 +66,13 @@ impl Rollback {
         let current = versions.version(versions.record.version)?;
         if !is_tool(chosen) {
             let schema = chosen.schema_name.as_deref().unwrap_or("none");
-            let message = format!("version {number} of {} is not a tool: its schema name is {schema}", self.name);
-            return Err(Failure::Usage(message));
+            fail!(Usage, "version {number} of {} is not a tool: its schema name is {schema}", self.name);
         }
         if !versions.has_same_name(chosen) {
-            let message = format!("version {number} has another name than {}; a rollback does not rename", self.name);
-            return Err(Failure::Usage(message));
+            fail!(Usage, "version {number} has another name than {}; a rollback does not rename", self.name);
         }
         if is_same(chosen, current) {
-            let message = format!("version {number} of {} is the same definition as the current one", self.name);
-            return Err(Failure::Usage(message));
+            fail!(Usage, "version {number} of {} is the same definition as the current one", self.name);
         }
         Ok(chosen)
     }

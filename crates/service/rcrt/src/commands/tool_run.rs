@@ -20,7 +20,7 @@ use super::tested_tool::{CandidateTool, candidates};
 use crate::assembly::sandbox_level;
 use crate::config::Config;
 use crate::connection;
-use crate::exit::Failure;
+use crate::exit::{Failure, fail};
 use crate::file_watch::FileWatch;
 use crate::host_options::{DeniedHosts, PrivateHosts};
 use crate::input;
@@ -67,12 +67,10 @@ pub struct Run {
 impl Run {
     pub async fn run(self, config: &Config, output: Output) -> anyhow::Result<()> {
         if self.watch && self.input == "-" {
-            let message = "--watch reads the input again for each run, and stdin has it only once; use --input @FILE";
-            return Err(Failure::Usage(message.into()).into());
+            fail!(Usage, "--watch reads the input again for each run, and stdin has it only once; use --input @FILE");
         }
         if self.file.is_dir() {
-            let message = format!("{} is a folder; name the file of one tool", self.file.display());
-            return Err(Failure::Usage(message).into());
+            fail!(Usage, "{} is a folder; name the file of one tool", self.file.display());
         }
         let records = if self.server_records { Some(connection::store(config)?) } else { None };
         let signals = Signals::listen()?;
@@ -144,8 +142,7 @@ impl Run {
         let Some(file) = &self.secrets else { return LocalSecrets::default().vault(definition) };
         let secrets = LocalSecrets::read(file)?;
         if let Some(other) = secrets.names().find(|name| !definition.required_secrets.contains(name)) {
-            let message = format!("--secrets: {other:?} is not among the required_secrets of {}", definition.name);
-            return Err(Failure::Usage(message).into());
+            fail!(Usage, "--secrets: {other:?} is not among the required_secrets of {}", definition.name);
         }
         secrets.vault(definition)
     }
@@ -164,7 +161,7 @@ impl ProgressSink for Bar {
 fn read(file: &Path, allowed: &[PrivateHost], output: Output) -> anyhow::Result<ToolDefinition> {
     let found = candidates(file, allowed, &[])?.into_iter().next();
     let Some(CandidateTool { name, definition, .. }) = found else {
-        return Err(Failure::Usage(format!("{} is not the file of a tool", file.display())).into());
+        fail!(Usage, "{} is not the file of a tool", file.display());
     };
     match definition {
         Ok(definition) if definition.is_code() => Ok(definition),

@@ -18,7 +18,7 @@ use super::tool_watch;
 use crate::assembly::sandbox_level;
 use crate::config::Config;
 use crate::connection;
-use crate::exit::Failure;
+use crate::exit::{Failure, fail};
 use crate::host_options::PrivateHosts;
 use crate::output::Output;
 
@@ -80,8 +80,7 @@ impl Test {
         }
         let stored = candidates.iter().find(|tool| tool.path.is_none());
         if let Some(tool) = stored.filter(|_| self.recording.record || self.recording.update) {
-            let message = format!("{} is a tool of the store; --record and --update rewrite files", tool.name);
-            return Err(Failure::Usage(message).into());
+            fail!(Usage, "{} is a tool of the store; --record and --update rewrite files", tool.name);
         }
         let recorder = Recorder::new(&self.recording, config, output)?;
         let egress = EgressOptions { allowed_private: allowed.clone(), ..EgressOptions::default() };
@@ -145,7 +144,7 @@ async fn find(target: &str, allowed: &[PrivateHost], config: &Config) -> anyhow:
     let store = connection::client(config)?;
     let found = tools(&store, Some(target)).await?;
     if found.is_empty() {
-        return Err(Failure::NotFound(format!("there is no file, folder or tool {target:?}")).into());
+        fail!(NotFound, "there is no file, folder or tool {target:?}");
     }
     let candidate = |record: &rcrt_breadcrumb::Breadcrumb| CandidateTool {
         name: target.to_owned(),

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::tool_lookup::{ToolsOfName, no_tool};
 use super::tool_report::Reports;
-use crate::exit::Failure;
+use crate::exit::{Failure, fail};
 use crate::seed;
 
 pub(super) struct ToolVersions {
@@ -25,8 +25,7 @@ impl ToolVersions {
             None => match seed::tools_named(client, schema_names::TOOL_RETIRED, name).await?.first() {
                 Some(retired) => client.get(retired.id).await?,
                 None if !found.can_read && found.catalog.entry(name).is_some() => {
-                    let why = format!("this agent cannot read the record of {name}: it needs the role subscriber");
-                    return Err(Failure::Refused(why).into());
+                    fail!(Refused, "this agent cannot read the record of {name}: it needs the role subscriber");
                 }
                 None => return Err(no_tool(name, &found.catalog).into()),
             },

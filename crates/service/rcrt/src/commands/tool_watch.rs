@@ -13,7 +13,7 @@ use serde_json::json;
 use super::folder_publisher::{Publication, Publisher};
 use super::local_sandbox::LocalSandbox;
 use super::tested_tool::{CandidateTool, TestedTool, candidate, is_file, lines};
-use crate::exit::Failure;
+use crate::exit::{Failure, fail};
 use crate::file_watch::{FileWatch, Snapshot, Stamp};
 use crate::output::{Output, Style, counted};
 use crate::signals::Signals;
@@ -37,9 +37,7 @@ pub async fn run(
         } else if is_file(target) && target.with_extension("json").exists() {
             roots.extend(SOURCES.map(|end| target.with_extension(end)));
         } else {
-            let message =
-                format!("{} is neither the file of a tool nor a folder, so it cannot be watched", target.display());
-            return Err(Failure::Usage(message).into());
+            fail!(Usage, "{} is neither the file of a tool nor a folder, so it cannot be watched", target.display());
         }
     }
     let signals = Signals::listen()?;

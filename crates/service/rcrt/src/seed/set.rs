@@ -10,7 +10,7 @@ use rcrt_validate::Author;
 
 use super::find::SEED_TAG;
 use crate::embedded;
-use crate::exit::Failure;
+use crate::exit::{Failure, fail};
 use crate::tool_file::{self, ExpectedRecord, ToolFile};
 
 /// The store's limit for a tag, in characters.
@@ -70,8 +70,7 @@ impl SeedSet {
         let name = name.unwrap_or(&path);
         let set = Self::validate(name, &files, author, allowed);
         if files.keys().any(|path| set.tag(path).chars().count() > MAX_TAG) {
-            let message = format!("the path {name} is too long to identify the source; name it with --source NAME");
-            return Err(Failure::Usage(message).into());
+            fail!(Usage, "the path {name} is too long to identify the source; name it with --source NAME");
         }
         Ok(set)
     }

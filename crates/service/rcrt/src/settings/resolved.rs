@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::{SETTINGS, SettingOptions, file, model};
-use crate::exit::Failure;
+use crate::exit::{Failure, fail};
 
 /// All settings, in the order of the table.
 pub struct Resolved(Vec<EffectiveSetting>);
@@ -34,8 +34,7 @@ impl SettingOptions {
             Ok(text) => file::read(&path, &text).map_err(Failure::Usage)?,
             Err(error) if error.kind() == ErrorKind::NotFound && self.file.is_none() => BTreeMap::new(),
             Err(error) => {
-                let message = format!("the configuration file {} cannot be read: {error}", path.display());
-                return Err(Failure::Usage(message).into());
+                fail!(Usage, "the configuration file {} cannot be read: {error}", path.display());
             }
         };
         let in_force = |setting: &super::Setting| {
