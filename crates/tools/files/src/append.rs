@@ -22,21 +22,13 @@ const MAX_BYTES: u64 = 256 * 1024 * 1024;
 /// The set-user-id and set-group-id bits of a mode.
 const SET_ID: u32 = 0o6000;
 
-pub struct AppendFile {
-    folder: Arc<WorkingFolder>,
-}
+pub struct AppendFile(pub Arc<WorkingFolder>);
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Input {
     path: String,
     content: String,
-}
-
-impl AppendFile {
-    pub fn new(folder: Arc<WorkingFolder>) -> Self {
-        Self { folder }
-    }
 }
 
 #[async_trait]
@@ -47,7 +39,7 @@ impl NativeTool for AppendFile {
 
     async fn run(&self, call: &ToolCall, _metadata: &mut Map<String, Value>) -> Result<Value, ToolFailure> {
         let input: Input = read_input(call)?;
-        let folder = self.folder.clone();
+        let folder = self.0.clone();
         blocking(move |stop| append(&folder, &input, stop)).await
     }
 }

@@ -44,8 +44,8 @@ pub struct Settings {
 pub fn tools(settings: &Settings) -> Vec<Arc<dyn NativeTool>> {
     let folder = Arc::new(folder::WorkingFolder::new(settings));
     vec![
-        Arc::new(read::ReadFile::new(folder.clone())),
-        Arc::new(write::WriteFile::new(folder.clone())),
-        Arc::new(append::AppendFile::new(folder)),
+        Arc::new(read::ReadFile(folder.clone())),
+        Arc::new(write::WriteFile(folder.clone())),
+        Arc::new(append::AppendFile(folder)),
     ]
 }

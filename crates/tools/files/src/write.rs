@@ -19,21 +19,13 @@ use crate::folder::{ToolPath, WorkingFolder};
 
 const NAME: &str = "write_file";
 
-pub struct WriteFile {
-    folder: Arc<WorkingFolder>,
-}
+pub struct WriteFile(pub Arc<WorkingFolder>);
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Input {
     path: String,
     content: String,
-}
-
-impl WriteFile {
-    pub fn new(folder: Arc<WorkingFolder>) -> Self {
-        Self { folder }
-    }
 }
 
 #[async_trait]
@@ -44,7 +36,7 @@ impl NativeTool for WriteFile {
 
     async fn run(&self, call: &ToolCall, _metadata: &mut Map<String, Value>) -> Result<Value, ToolFailure> {
         let input: Input = read_input(call)?;
-        let folder = self.folder.clone();
+        let folder = self.0.clone();
         blocking(move |stop| write(&folder, &input, stop)).await
     }
 }

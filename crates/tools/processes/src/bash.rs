@@ -25,15 +25,7 @@ struct Input {
     timeout_seconds: Option<f64>,
 }
 
-pub struct Bash {
-    isolation: Arc<dyn Isolation>,
-}
-
-impl Bash {
-    pub fn new(isolation: Arc<dyn Isolation>) -> Self {
-        Self { isolation }
-    }
-}
+pub struct Bash(pub Arc<dyn Isolation>);
 
 #[async_trait]
 impl NativeTool for Bash {
@@ -42,15 +34,15 @@ impl NativeTool for Bash {
     }
 
     fn isolation(&self) -> Option<&'static str> {
-        Some(self.isolation.name())
+        Some(self.0.name())
     }
 
     async fn ready(&self) {
-        self.isolation.ready().await;
+        self.0.ready().await;
     }
 
     fn missing_requirements(&self) -> Vec<String> {
-        self.isolation.missing_requirements(NAME)
+        self.0.missing_requirements(NAME)
     }
 
     async fn run(&self, call: &ToolCall, metadata: &mut Map<String, Value>) -> Result<Value, ToolFailure> {
@@ -58,7 +50,7 @@ impl NativeTool for Bash {
         arguments::one_argument("command", &input.command)?;
         let time = arguments::time(input.timeout_seconds, TIME, &call.limits)?;
         let program = Program::new(Source::Command(input.command), true, time);
-        let finished = self.isolation.run(program, call, metadata).await?;
+        let finished = self.0.run(program, call, metadata).await?;
         let exit_code = exit_status::exit_code(&finished, &call.limits, time)?;
         let answer =
             |[stdout, stderr]: [String; 2]| json!({"exit_code": exit_code, "stdout": stdout, "stderr": stderr});

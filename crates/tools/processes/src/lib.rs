@@ -69,5 +69,5 @@ pub async fn tools_in(jail: Arc<Jail>, settings: Settings) -> Vec<Arc<dyn Native
 
 /// The tools, with their programs in this isolation.
 pub fn tools_with(isolation: Arc<dyn Isolation>) -> Vec<Arc<dyn NativeTool>> {
-    vec![Arc::new(bash::Bash::new(isolation.clone())), Arc::new(python::ExecutePythonScript::new(isolation))]
+    vec![Arc::new(bash::Bash(isolation.clone())), Arc::new(python::ExecutePythonScript(isolation))]
 }

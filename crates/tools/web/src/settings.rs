@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use url::Url;
 
+use crate::http_client::FetchLimits;
+
 /// The search engine of `web_search`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SearchChoice {
@@ -71,5 +73,12 @@ impl Default for Settings {
             chunk_keep: Duration::from_mins(30),
             results: rcrt_large_results::Settings::default(),
         }
+    }
+}
+
+impl Settings {
+    /// The limits of a request for at most this many bytes.
+    pub(crate) fn limits(&self, bytes: usize) -> FetchLimits {
+        FetchLimits { time: self.request_timeout, bytes, redirects: self.most_redirects }
     }
 }

@@ -17,7 +17,7 @@ use crate::arguments::read_url;
 use crate::content::{self, PageScope};
 use crate::failures::{from_http_status, invalid};
 use crate::github::{self, GITHUB_TOKEN, Thread};
-use crate::http_client::{FetchLimits, HttpClient, rules_of};
+use crate::http_client::{HttpClient, rules_of};
 use crate::page_name::page_name;
 use crate::reader_pool::ReaderPool;
 use crate::settings::Settings;
@@ -111,11 +111,7 @@ impl NativeTool for WebBrowse {
             call,
             rules: &rules_of(call)?,
             connections: &Connections::default(),
-            bounds: FetchLimits {
-                time: self.settings.request_timeout,
-                bytes: self.settings.browse_bytes,
-                redirects: self.settings.most_redirects,
-            },
+            bounds: self.settings.limits(self.settings.browse_bytes),
             user_agent: Some(&self.settings.user_agent),
         };
         let page = self.page(&http, &url, metadata).await?;

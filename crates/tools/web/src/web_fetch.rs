@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use crate::arguments::read_url;
 use crate::content::{self, Content, PageScope};
 use crate::failures::invalid;
-use crate::http_client::{FetchLimits, HttpClient, HttpResponse, rules_of};
+use crate::http_client::{HttpClient, HttpResponse, rules_of};
 use crate::reader_pool::ReaderPool;
 use crate::settings::Settings;
 use crate::text::{cut, line};
@@ -61,11 +61,7 @@ impl NativeTool for WebFetch {
             call,
             rules: &rules_of(call)?,
             connections: &Connections::default(),
-            bounds: FetchLimits {
-                time: self.settings.request_timeout,
-                bytes: self.settings.fetch_bytes,
-                redirects: self.settings.most_redirects,
-            },
+            bounds: self.settings.limits(self.settings.fetch_bytes),
             user_agent: Some(&self.settings.user_agent),
         };
         let answer = http.get(&url, &[("accept", ACCEPT)]).await?;

@@ -43,11 +43,7 @@ fn clamped(count: f64) -> usize {
 
 impl WebSearch {
     pub fn new(gate: Arc<Egress>, settings: &Settings, reader_pool: Arc<ReaderPool>) -> Self {
-        let bounds = FetchLimits {
-            time: settings.request_timeout,
-            bytes: settings.fetch_bytes,
-            redirects: settings.most_redirects,
-        };
+        let bounds = settings.limits(settings.fetch_bytes);
         let default_count = settings.search_count.clamp(1, usize::from(MAX_COUNT));
         Self { gate, provider: search::provider(settings), bounds, default_count, reader_pool }
     }

@@ -28,21 +28,13 @@ const TAKEN_AT_ONCE: u64 = 64_000;
 /// Characters that fit into a response's record in the longest JSON spelling, six bytes for each.
 const MOST: u64 = rcrt_breadcrumb::MAX_RECORD_BYTES as u64 / 7;
 
-pub struct ReadFile {
-    folder: Arc<WorkingFolder>,
-}
+pub struct ReadFile(pub Arc<WorkingFolder>);
 
 #[derive(Deserialize)]
 struct Input {
     path: String,
     #[serde(flatten)]
     range: Range,
-}
-
-impl ReadFile {
-    pub fn new(folder: Arc<WorkingFolder>) -> Self {
-        Self { folder }
-    }
 }
 
 #[async_trait]
@@ -59,7 +51,7 @@ impl NativeTool for ReadFile {
         if call.request.session.is_none() {
             input.range = input.range.within(taken_at_once(call));
         }
-        let folder = self.folder.clone();
+        let folder = self.0.clone();
         let (text, facts) = blocking(move |stop| read(&folder, &input, stop)).await?;
         metadata.insert("file".into(), facts);
         Ok(text.into())

@@ -45,15 +45,7 @@ struct Input {
     keep_files: bool,
 }
 
-pub struct ExecutePythonScript {
-    isolation: Arc<dyn Isolation>,
-}
-
-impl ExecutePythonScript {
-    pub fn new(isolation: Arc<dyn Isolation>) -> Self {
-        Self { isolation }
-    }
-}
+pub struct ExecutePythonScript(pub Arc<dyn Isolation>);
 
 #[async_trait]
 impl NativeTool for ExecutePythonScript {
@@ -62,15 +54,15 @@ impl NativeTool for ExecutePythonScript {
     }
 
     fn isolation(&self) -> Option<&'static str> {
-        Some(self.isolation.name())
+        Some(self.0.name())
     }
 
     async fn ready(&self) {
-        self.isolation.ready().await;
+        self.0.ready().await;
     }
 
     fn missing_requirements(&self) -> Vec<String> {
-        self.isolation.missing_requirements(NAME)
+        self.0.missing_requirements(NAME)
     }
 
     async fn run(&self, call: &ToolCall, metadata: &mut Map<String, Value>) -> Result<Value, ToolFailure> {
@@ -95,7 +87,7 @@ impl NativeTool for ExecutePythonScript {
         if let Some(data) = &data {
             program.extend(INPUT.map(|name| (name, data.as_str())));
         }
-        let finished = self.isolation.run(program, call, metadata).await?;
+        let finished = self.0.run(program, call, metadata).await?;
         match exit_status::exit_code(&finished, &call.limits, time)? {
             0 => Ok(match output_truncation::taken_at_once(&call.request) {
                 Some(most) => output_truncation::text(&finished.stdout, most).into(),
