@@ -3,8 +3,8 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    a2a, agent, audit, backup, bench, bootstrap, call, calls, completions, crumb, doctor, export, health, import, keys,
-    logs, man, mcp, migrate, open, restore, runner, runners, scripts_manager, secret, server, tenant, token, tool, up,
+    a2a, agent, audit, backup, bench, bootstrap, call, calls, crumb, doctor, export, generated, health, import, keys,
+    logs, mcp, migrate, open, restore, runner, runners, scripts_manager, secret, server, tenant, token, tool, up,
 };
 use crate::config::Config;
 use crate::exit;
@@ -66,8 +66,8 @@ pub enum Command {
     Bench(bench::Bench),
     Doctor(doctor::Doctor),
     Health(health::Health),
-    Completions(completions::Completions),
-    Man(man::Man),
+    Completions(generated::Completions),
+    Man(generated::Man),
 }
 
 impl Command {

@@ -1,7 +1,6 @@
 //! [`Breadcrumbs`]: one tenant's store as one agent sees it. Each part of it is a trait of its own,
 //! so that code names the parts that it uses.
 
-mod call_history;
 mod call_queue;
 mod decorator;
 mod error;
@@ -15,12 +14,11 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
-pub use call_history::CallHistory;
 pub use call_queue::{CallQueue, Runners};
 pub use decorator::{BreadcrumbsDecorator, TenancyDecorator};
 pub use error::{DESCENDANTS, StoreError};
 pub use events::{Events, Selectors};
-pub use logs::{AuditLog, EgressLog};
+pub use logs::{AuditLog, CallHistory, EgressLog};
 pub use records::{ChangeCheck, Records};
 pub use rights::Rights;
 pub use secrets::Secrets;

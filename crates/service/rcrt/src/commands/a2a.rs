@@ -129,12 +129,7 @@ async fn find(store: &(impl Records + ?Sized), name: &str) -> anyhow::Result<Kno
 }
 
 async fn list(store: &dyn Breadcrumbs, output: Output) -> anyhow::Result<()> {
-    let known = agents(store).await?;
-    if output.is_json() {
-        return output.json(&known);
-    }
-    let rows: Vec<Vec<String>> = known.iter().map(a2a_state::row).collect();
-    output.table(&["NAME", "STATE", "SKILLS", "LAST SEEN", "URL"], &rows)
+    output.list(&agents(store).await?, &["NAME", "STATE", "SKILLS", "LAST SEEN", "URL"], a2a_state::row)
 }
 
 async fn remove(store: &dyn Breadcrumbs, output: Output, name: &str) -> anyhow::Result<()> {

@@ -94,12 +94,8 @@ pub(super) async fn find(store: &(impl Records + ?Sized), name: &str) -> anyhow:
 
 async fn list(config: &Config, output: Output) -> anyhow::Result<()> {
     let store = connection::store(config)?;
-    let servers = servers(&*store).await?;
-    if output.is_json() {
-        return output.json(&servers);
-    }
-    let rows: Vec<Vec<String>> = servers.iter().map(mcp_state::row).collect();
-    output.table(&["NAME", "TRANSPORT", "STATE", "TOOLS", "WAITING", "PROTOCOL", "ERROR"], &rows)
+    let heading = ["NAME", "TRANSPORT", "STATE", "TOOLS", "WAITING", "PROTOCOL", "ERROR"];
+    output.list(&servers(&*store).await?, &heading, mcp_state::row)
 }
 
 async fn show(config: &Config, output: Output, name: &str) -> anyhow::Result<()> {

@@ -94,10 +94,6 @@ impl History {
     pub async fn run(self, config: &Config, output: Output) -> anyhow::Result<()> {
         let versions = ToolVersions::read(&connection::client(config)?, &self.name).await?;
         let rows: Vec<Row<'_>> = versions.all.iter().map(|version| Row::of(version, &versions)).collect();
-        if output.is_json() {
-            return output.json(&rows);
-        }
-        let table: Vec<Vec<String>> = rows.iter().map(Row::cells).collect();
-        output.table(&["VERSION", "TOOL VERSION", "WRITTEN (UTC)", "BY", "HASH", "STATE"], &table)
+        output.list(&rows, &["VERSION", "TOOL VERSION", "WRITTEN (UTC)", "BY", "HASH", "STATE"], Row::cells)
     }
 }

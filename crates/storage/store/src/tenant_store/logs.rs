@@ -1,13 +1,38 @@
-//! The egress log and the audit log.
+//! Calls, finished or not, the egress log and the audit log.
 
 use async_trait::async_trait;
 use rcrt_breadcrumb::{
-    AuditEntry, AuditLog, AuditQuery, EgressEntry, EgressLog, EgressQuery, EgressRecord, StoreError,
+    AuditEntry, AuditLog, AuditQuery, CallDetails, CallHistory, CallPage, CallQuery, CallStats, CallStatsQuery,
+    EgressEntry, EgressLog, EgressQuery, EgressRecord, StoreError,
 };
+use uuid::Uuid;
 
 use super::TenantStore;
-use crate::calls::egress_log;
+use crate::calls::{self, egress_log, stats};
+use crate::database::row_access::RequiredPermission;
 use crate::rights::audit;
+
+#[async_trait]
+impl CallHistory for TenantStore {
+    async fn list_calls(&self, query: &CallQuery) -> Result<CallPage, StoreError> {
+        query.check()?;
+        let agent = self.restricted_agent().await?;
+        let own = CallQuery { agent_id: Some(self.actor.on_behalf_of), ..query.clone() };
+        let query = if self.actor().await?.reads_only_own_calls { &own } else { query };
+        Ok(calls::history::list(&mut self.begin_for(RequiredPermission::Read).await?, agent, query).await?)
+    }
+
+    async fn call_details(&self, request: Uuid) -> Result<CallDetails, StoreError> {
+        self.refuse_hidden(request).await?;
+        let agent = self.restricted_agent().await?;
+        Ok(calls::history_details::read(self.begin_for(RequiredPermission::Read).await?, agent, request).await?)
+    }
+
+    async fn call_stats(&self, query: &CallStatsQuery) -> Result<CallStats, StoreError> {
+        query.check()?;
+        Ok(stats::read(self.begin().await?, query).await?)
+    }
+}
 
 #[async_trait]
 impl EgressLog for TenantStore {

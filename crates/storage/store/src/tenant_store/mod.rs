@@ -1,7 +1,6 @@
 //! The store as one agent of one tenant sees it: validates the input, opens the tenant's
 //! transaction, and calls the module that does the work. Each part of [`Breadcrumbs`] has a file.
 
-mod call_history;
 mod call_queue;
 mod events;
 mod logs;

@@ -1,11 +1,31 @@
-//! `rcrt man`: writes the manual pages of all commands.
+//! What is generated from the command line: `rcrt completions` and `rcrt man`.
 
 use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::{Args, CommandFactory};
+use clap_complete::Shell;
 
 use crate::cli::Cli;
+
+/// Print a shell's completion script
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  rcrt completions bash > ~/.local/share/bash-completion/completions/rcrt
+  rcrt completions zsh > ~/.zfunc/_rcrt
+  rcrt completions fish > ~/.config/fish/completions/rcrt.fish")]
+pub struct Completions {
+    shell: Shell,
+}
+
+impl Completions {
+    #[allow(clippy::unnecessary_wraps)]
+    pub fn run(&self) -> anyhow::Result<()> {
+        clap_complete::generate(self.shell, &mut Cli::command(), "rcrt", &mut std::io::stdout());
+        Ok(())
+    }
+}
 
 /// Write the manual pages of all commands
 #[derive(Debug, Args)]
