@@ -49,7 +49,7 @@ mod source_position;
 mod tool_finder;
 mod trigger_chain;
 
-pub use builtin::{BuiltinExecutor, NativeTool};
+pub use builtin::{BuiltinExecutor, InputTool, NativeTool};
 pub use call_debug::{CallDebug, LogBatch};
 pub use child_calls::{ChildCallHost, ChildWait, Unhosted, call_tool};
 pub use effect_gate::{EffectGate, EffectGateOpener, NeverOpened};

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use rcrt_breadcrumb::ToolFailure;
 use rcrt_executors::builtin::{invalid, read_input, refused};
-use rcrt_executors::{NativeTool, ToolCall};
+use rcrt_executors::{InputTool, NativeTool, ToolCall};
 use rcrt_tool_search::Question;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -39,13 +39,11 @@ impl Input {
 struct FindTools;
 
 #[async_trait]
-impl NativeTool for FindTools {
-    fn name(&self) -> &'static str {
-        "find_tools"
-    }
+impl InputTool for FindTools {
+    const NAME: &'static str = "find_tools";
+    type Input = Input;
 
-    async fn run(&self, call: &ToolCall, _metadata: &mut Map<String, Value>) -> Result<Value, ToolFailure> {
-        let input: Input = read_input(call)?;
+    async fn run(&self, input: Input, call: &ToolCall) -> Result<Value, ToolFailure> {
         let limit = input.limit.unwrap_or(USUAL_TOOLS);
         if !(1..=MAX_TOOLS).contains(&limit) {
             return Err(invalid("limit", format!("is {limit}; must be from 1 to {MAX_TOOLS}")));

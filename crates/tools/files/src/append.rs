@@ -6,10 +6,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use cap_std::fs::{MetadataExt, OpenOptions, PermissionsExt};
 use rcrt_breadcrumb::{ErrorCode, ToolFailure};
-use rcrt_executors::builtin::read_input;
-use rcrt_executors::{NativeTool, ToolCall};
+use rcrt_executors::{InputTool, ToolCall};
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::binary;
 use crate::blocking::{CancelFlag, blocking};
@@ -26,19 +25,17 @@ pub struct AppendFile(pub Arc<WorkingFolder>);
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Input {
+pub struct Input {
     path: String,
     content: String,
 }
 
 #[async_trait]
-impl NativeTool for AppendFile {
-    fn name(&self) -> &'static str {
-        NAME
-    }
+impl InputTool for AppendFile {
+    const NAME: &'static str = NAME;
+    type Input = Input;
 
-    async fn run(&self, call: &ToolCall, _metadata: &mut Map<String, Value>) -> Result<Value, ToolFailure> {
-        let input: Input = read_input(call)?;
+    async fn run(&self, input: Input, _call: &ToolCall) -> Result<Value, ToolFailure> {
         let folder = self.0.clone();
         blocking(move |stop| append(&folder, &input, stop)).await
     }

@@ -6,10 +6,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use cap_std::fs::Dir;
 use rcrt_breadcrumb::ToolFailure;
-use rcrt_executors::builtin::read_input;
-use rcrt_executors::{NativeTool, ToolCall};
+use rcrt_executors::{InputTool, ToolCall};
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::atomic;
 use crate::binary;
@@ -23,19 +22,17 @@ pub struct WriteFile(pub Arc<WorkingFolder>);
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Input {
+pub struct Input {
     path: String,
     content: String,
 }
 
 #[async_trait]
-impl NativeTool for WriteFile {
-    fn name(&self) -> &'static str {
-        NAME
-    }
+impl InputTool for WriteFile {
+    const NAME: &'static str = NAME;
+    type Input = Input;
 
-    async fn run(&self, call: &ToolCall, _metadata: &mut Map<String, Value>) -> Result<Value, ToolFailure> {
-        let input: Input = read_input(call)?;
+    async fn run(&self, input: Input, _call: &ToolCall) -> Result<Value, ToolFailure> {
         let folder = self.0.clone();
         blocking(move |stop| write(&folder, &input, stop)).await
     }

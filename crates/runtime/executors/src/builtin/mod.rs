@@ -3,6 +3,7 @@
 //! cancellation and secrets are handled here for all of them.
 
 mod failures;
+mod input_tool;
 mod working_folder;
 
 use std::collections::BTreeMap;
@@ -17,6 +18,7 @@ use uuid::Uuid;
 use crate::{Executor, ToolCall, ToolOutput};
 
 pub use failures::{failed, invalid, read_input, refused, store_failed};
+pub use input_tool::InputTool;
 pub use working_folder::{FolderContent, MAX_ENTRIES};
 
 /// The `implementation.type` that this executor runs.

@@ -12,10 +12,9 @@ use rcrt_breadcrumb::{
     ToolFailure,
 };
 use rcrt_egress::Origin;
-use rcrt_executors::builtin::read_input;
-use rcrt_executors::{NativeTool, ToolCall};
+use rcrt_executors::{InputTool, ToolCall};
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tokio::time::{Instant, timeout_at};
 use uuid::Uuid;
 
@@ -34,7 +33,7 @@ pub(crate) struct InvokeAgent(pub Arc<A2a>);
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Input {
+pub(crate) struct Input {
     agent_name: String,
     #[serde(default)]
     skill: Option<String>,
@@ -59,13 +58,11 @@ fn thirty() -> u32 {
 }
 
 #[async_trait]
-impl NativeTool for InvokeAgent {
-    fn name(&self) -> &'static str {
-        "invoke_agent"
-    }
+impl InputTool for InvokeAgent {
+    const NAME: &'static str = "invoke_agent";
+    type Input = Input;
 
-    async fn run(&self, call: &ToolCall, _metadata: &mut Map<String, Value>) -> Result<Value, ToolFailure> {
-        let input: Input = read_input(call)?;
+    async fn run(&self, input: Input, call: &ToolCall) -> Result<Value, ToolFailure> {
         let known = self.0.find(call, &input.agent_name).await?;
         if self.0.is_own(&known.agent.card.interface) {
             return Err(invalid("agent_name", "is this installation itself; call the tool directly instead"));

@@ -5,10 +5,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use rcrt_breadcrumb::ToolFailure;
-use rcrt_executors::builtin::read_input;
-use rcrt_executors::{NativeTool, ToolCall};
+use rcrt_executors::{InputTool, ToolCall};
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::check_rights;
 use crate::A2a;
@@ -23,18 +22,16 @@ pub(crate) struct GetAgentDetails(pub Arc<A2a>);
 /// The input of the tools that need a name only.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Named {
+pub(crate) struct Named {
     agent_name: String,
 }
 
 #[async_trait]
-impl NativeTool for GetAgentDetails {
-    fn name(&self) -> &'static str {
-        "get_agent_details"
-    }
+impl InputTool for GetAgentDetails {
+    const NAME: &'static str = "get_agent_details";
+    type Input = Named;
 
-    async fn run(&self, call: &ToolCall, _metadata: &mut Map<String, Value>) -> Result<Value, ToolFailure> {
-        let Named { agent_name } = read_input(call)?;
+    async fn run(&self, Named { agent_name }: Named, call: &ToolCall) -> Result<Value, ToolFailure> {
         let known = self.0.find(call, &agent_name).await?;
         let has_header = self.0.well_known(&known.agent.name).is_some_and(|well_known| well_known.header.is_some());
         Ok(details(&known.agent, has_header))
@@ -69,13 +66,11 @@ pub(super) fn details(agent: &AgentRecord, has_header: bool) -> Value {
 pub(crate) struct RefreshAgentCard(pub Arc<A2a>);
 
 #[async_trait]
-impl NativeTool for RefreshAgentCard {
-    fn name(&self) -> &'static str {
-        "refresh_agent_card"
-    }
+impl InputTool for RefreshAgentCard {
+    const NAME: &'static str = "refresh_agent_card";
+    type Input = Named;
 
-    async fn run(&self, call: &ToolCall, _metadata: &mut Map<String, Value>) -> Result<Value, ToolFailure> {
-        let Named { agent_name } = read_input(call)?;
+    async fn run(&self, Named { agent_name }: Named, call: &ToolCall) -> Result<Value, ToolFailure> {
         let known = self.0.find(call, &agent_name).await?;
         let agent = self.0.refresh(&known, &CardWay::of(call)?).await?.agent;
         let shown = agent.pending.as_ref().unwrap_or(&agent.card);
@@ -93,13 +88,11 @@ impl NativeTool for RefreshAgentCard {
 pub(crate) struct UnregisterAgent(pub Arc<A2a>);
 
 #[async_trait]
-impl NativeTool for UnregisterAgent {
-    fn name(&self) -> &'static str {
-        "unregister_agent"
-    }
+impl InputTool for UnregisterAgent {
+    const NAME: &'static str = "unregister_agent";
+    type Input = Named;
 
-    async fn run(&self, call: &ToolCall, _metadata: &mut Map<String, Value>) -> Result<Value, ToolFailure> {
-        let Named { agent_name } = read_input(call)?;
+    async fn run(&self, Named { agent_name }: Named, call: &ToolCall) -> Result<Value, ToolFailure> {
         check_rights(call).await?;
         if self.0.well_known(&agent_name).is_some() {
             return Err(denied(format!("the agent {agent_name:?} is the operator's, so it cannot be unregistered")));

@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use rcrt_breadcrumb::ToolFailure;
-use rcrt_executors::builtin::read_input;
-use rcrt_executors::{NativeTool, ToolCall};
+use rcrt_executors::{InputTool, ToolCall};
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::A2a;
 use crate::directory::agents;
@@ -17,19 +16,17 @@ pub(crate) struct ListKnownAgents(pub Arc<A2a>);
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Input {
+pub(crate) struct Input {
     #[serde(default)]
     skill: Option<String>,
 }
 
 #[async_trait]
-impl NativeTool for ListKnownAgents {
-    fn name(&self) -> &'static str {
-        "list_known_agents"
-    }
+impl InputTool for ListKnownAgents {
+    const NAME: &'static str = "list_known_agents";
+    type Input = Input;
 
-    async fn run(&self, call: &ToolCall, _metadata: &mut Map<String, Value>) -> Result<Value, ToolFailure> {
-        let Input { skill } = read_input(call)?;
+    async fn run(&self, Input { skill }: Input, _call: &ToolCall) -> Result<Value, ToolFailure> {
         let known = agents(&*self.0.store).await.map_err(store_failed)?;
         let listed = known.iter().map(|known| &known.agent);
         let mut list: Vec<Value> = listed

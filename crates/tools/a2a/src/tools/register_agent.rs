@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use rcrt_breadcrumb::ToolFailure;
-use rcrt_executors::builtin::read_input;
-use rcrt_executors::{NativeTool, ToolCall};
+use rcrt_executors::{InputTool, ToolCall};
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use url::Url;
 
 use super::check_rights;
@@ -22,7 +21,7 @@ pub(crate) struct RegisterAgent(pub Arc<A2a>);
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Input {
+pub(crate) struct Input {
     url: String,
     #[serde(default)]
     name: Option<String>,
@@ -33,13 +32,12 @@ struct Input {
 }
 
 #[async_trait]
-impl NativeTool for RegisterAgent {
-    fn name(&self) -> &'static str {
-        "register_agent"
-    }
+impl InputTool for RegisterAgent {
+    const NAME: &'static str = "register_agent";
+    type Input = Input;
 
-    async fn run(&self, call: &ToolCall, _metadata: &mut Map<String, Value>) -> Result<Value, ToolFailure> {
-        let Input { url, name, auth_secret, auth_header } = read_input(call)?;
+    async fn run(&self, input: Input, call: &ToolCall) -> Result<Value, ToolFailure> {
+        let Input { url, name, auth_secret, auth_header } = input;
         let url = Url::parse(&url).ok().filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
         let url = url.ok_or_else(|| invalid("url", "must be an absolute http or https URL of an agent or its card"))?;
         let is_header = |name: &str| {

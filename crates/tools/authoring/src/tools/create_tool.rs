@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use rcrt_breadcrumb::{CREATE_TOOL, CreationMode, ToolFailure};
-use rcrt_executors::builtin::read_input;
-use rcrt_executors::{NativeTool, ToolCall};
+use rcrt_executors::{InputTool, ToolCall};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -18,7 +17,7 @@ pub(super) struct CreateTool {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Input {
+pub(super) struct Input {
     tool_spec: Map<String, Value>,
     #[serde(default)]
     mode: CreationMode,
@@ -26,13 +25,11 @@ struct Input {
 }
 
 #[async_trait]
-impl NativeTool for CreateTool {
-    fn name(&self) -> &'static str {
-        CREATE_TOOL
-    }
+impl InputTool for CreateTool {
+    const NAME: &'static str = CREATE_TOOL;
+    type Input = Input;
 
-    async fn run(&self, call: &ToolCall, _metadata: &mut Map<String, Value>) -> Result<Value, ToolFailure> {
-        let Input { tool_spec, mode, if_version } = read_input(call)?;
+    async fn run(&self, Input { tool_spec, mode, if_version }: Input, call: &ToolCall) -> Result<Value, ToolFailure> {
         Publication { spec: tool_spec, mode, if_version }.run(&self.assessor, call).await
     }
 }

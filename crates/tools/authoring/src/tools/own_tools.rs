@@ -2,8 +2,8 @@
 
 use async_trait::async_trait;
 use rcrt_breadcrumb::{Breadcrumb, BreadcrumbQuery, ErrorCode, Selector, ToolFailure, is_draft, schema_names};
-use rcrt_executors::builtin::{read_input, store_failed};
-use rcrt_executors::{NativeTool, ToolCall};
+use rcrt_executors::builtin::store_failed;
+use rcrt_executors::{InputTool, NativeTool, ToolCall};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
@@ -15,18 +15,16 @@ pub(super) struct DescribeTool;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Input {
+pub(super) struct Input {
     name: String,
 }
 
 #[async_trait]
-impl NativeTool for DescribeTool {
-    fn name(&self) -> &'static str {
-        "describe_tool"
-    }
+impl InputTool for DescribeTool {
+    const NAME: &'static str = "describe_tool";
+    type Input = Input;
 
-    async fn run(&self, call: &ToolCall, _metadata: &mut Map<String, Value>) -> Result<Value, ToolFailure> {
-        let Input { name } = read_input(call)?;
+    async fn run(&self, Input { name }: Input, call: &ToolCall) -> Result<Value, ToolFailure> {
         let found = ToolsOfName::find(&*call.breadcrumbs, call.request.agent_id, &name).await.map_err(store_failed)?;
         let Some(record) = found.own.or(found.other) else {
             return Err(ToolFailure::new(ErrorCode::InvalidArguments, format!("there is no tool {name:?}")));
@@ -88,13 +86,11 @@ impl NativeTool for ListMyTools {
 pub(super) struct RetireTool;
 
 #[async_trait]
-impl NativeTool for RetireTool {
-    fn name(&self) -> &'static str {
-        "retire_tool"
-    }
+impl InputTool for RetireTool {
+    const NAME: &'static str = "retire_tool";
+    type Input = Input;
 
-    async fn run(&self, call: &ToolCall, _metadata: &mut Map<String, Value>) -> Result<Value, ToolFailure> {
-        let Input { name } = read_input(call)?;
+    async fn run(&self, Input { name }: Input, call: &ToolCall) -> Result<Value, ToolFailure> {
         let own = own_tool(call, &name).await?;
         call.breadcrumbs.delete(own.id, Some(own.version)).await.map_err(store_failed)?;
         Ok(json!({"name": name, "tool_id": own.id, "retired": true}))

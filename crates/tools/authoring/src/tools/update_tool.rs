@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use rcrt_breadcrumb::{CreationMode, ToolFailure};
-use rcrt_executors::builtin::{invalid, read_input};
-use rcrt_executors::{NativeTool, ToolCall};
+use rcrt_executors::builtin::invalid;
+use rcrt_executors::{InputTool, ToolCall};
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::own_tool;
 use crate::assessment::Assessor;
@@ -20,20 +20,18 @@ pub(super) struct UpdateTool {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Input {
+pub(super) struct Input {
     name: String,
     changes: BTreeMap<String, Value>,
     if_version: Option<i64>,
 }
 
 #[async_trait]
-impl NativeTool for UpdateTool {
-    fn name(&self) -> &'static str {
-        "update_tool"
-    }
+impl InputTool for UpdateTool {
+    const NAME: &'static str = "update_tool";
+    type Input = Input;
 
-    async fn run(&self, call: &ToolCall, _metadata: &mut Map<String, Value>) -> Result<Value, ToolFailure> {
-        let Input { name, changes, if_version } = read_input(call)?;
+    async fn run(&self, Input { name, changes, if_version }: Input, call: &ToolCall) -> Result<Value, ToolFailure> {
         if changes.get("name").is_some_and(|new| *new != name) {
             return Err(invalid("changes.name", "cannot be changed; create a new tool and retire this one"));
         }

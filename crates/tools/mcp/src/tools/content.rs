@@ -3,7 +3,7 @@
 
 use async_trait::async_trait;
 use rcrt_breadcrumb::ToolFailure;
-use rcrt_executors::{NativeTool, ToolCall};
+use rcrt_executors::{InputTool, ToolCall};
 use rmcp::model::{
     ClientRequest, GetPromptRequest, GetPromptRequestParams, ListPromptsRequest, ListResourcesRequest,
     PaginatedRequestParams, ReadResourceRequest, ReadResourceRequestParams,
@@ -11,25 +11,23 @@ use rmcp::model::{
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{Tools, member, read_input};
+use super::{Tools, member};
 
 pub(super) struct ListResources(pub Tools);
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct ListInput {
+pub(super) struct ListInput {
     server_name: String,
     cursor: Option<String>,
 }
 
 #[async_trait]
-impl NativeTool for ListResources {
-    fn name(&self) -> &'static str {
-        "mcp_list_resources"
-    }
+impl InputTool for ListResources {
+    const NAME: &'static str = "mcp_list_resources";
+    type Input = ListInput;
 
-    async fn run(&self, call: &ToolCall, _metadata: &mut Map<String, Value>) -> Result<Value, ToolFailure> {
-        let ListInput { server_name, cursor } = read_input(call)?;
+    async fn run(&self, ListInput { server_name, cursor }: ListInput, call: &ToolCall) -> Result<Value, ToolFailure> {
         let request = ListResourcesRequest::with_param(PaginatedRequestParams::default().with_cursor(cursor));
         let mut result = self.0.ask(call, &server_name, ClientRequest::ListResourcesRequest(request)).await?;
         match member(&mut result, "resources") {
@@ -43,19 +41,17 @@ pub(super) struct ReadResource(pub Tools);
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct ReadInput {
+pub(super) struct ReadInput {
     server_name: String,
     uri: String,
 }
 
 #[async_trait]
-impl NativeTool for ReadResource {
-    fn name(&self) -> &'static str {
-        "mcp_read_resource"
-    }
+impl InputTool for ReadResource {
+    const NAME: &'static str = "mcp_read_resource";
+    type Input = ReadInput;
 
-    async fn run(&self, call: &ToolCall, _metadata: &mut Map<String, Value>) -> Result<Value, ToolFailure> {
-        let ReadInput { server_name, uri } = read_input(call)?;
+    async fn run(&self, ReadInput { server_name, uri }: ReadInput, call: &ToolCall) -> Result<Value, ToolFailure> {
         let request = ReadResourceRequest::new(ReadResourceRequestParams::new(uri));
         let mut result = self.0.ask(call, &server_name, ClientRequest::ReadResourceRequest(request)).await?;
         match member(&mut result, "contents") {
@@ -69,20 +65,19 @@ pub(super) struct GetPrompt(pub Tools);
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct PromptInput {
+pub(super) struct PromptInput {
     server_name: String,
     prompt_name: Option<String>,
     arguments: Option<Map<String, Value>>,
 }
 
 #[async_trait]
-impl NativeTool for GetPrompt {
-    fn name(&self) -> &'static str {
-        "mcp_get_prompt"
-    }
+impl InputTool for GetPrompt {
+    const NAME: &'static str = "mcp_get_prompt";
+    type Input = PromptInput;
 
-    async fn run(&self, call: &ToolCall, _metadata: &mut Map<String, Value>) -> Result<Value, ToolFailure> {
-        let PromptInput { server_name, prompt_name, arguments } = read_input(call)?;
+    async fn run(&self, input: PromptInput, call: &ToolCall) -> Result<Value, ToolFailure> {
+        let PromptInput { server_name, prompt_name, arguments } = input;
         let request = match prompt_name {
             None => ClientRequest::ListPromptsRequest(ListPromptsRequest::default()),
             Some(name) => {

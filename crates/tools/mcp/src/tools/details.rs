@@ -2,18 +2,18 @@
 
 use async_trait::async_trait;
 use rcrt_breadcrumb::{ErrorCode, ToolFailure};
-use rcrt_executors::{NativeTool, ToolCall};
+use rcrt_executors::{InputTool, ToolCall};
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use super::{Tools, VisibleTool, read_input, store_failed};
+use super::{Tools, VisibleTool, store_failed};
 use crate::records;
 
 pub(super) struct ServiceDetails(pub Tools);
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Input {
+pub(super) struct Input {
     server_name: String,
     tool_name: Option<String>,
     #[serde(default)]
@@ -21,13 +21,12 @@ struct Input {
 }
 
 #[async_trait]
-impl NativeTool for ServiceDetails {
-    fn name(&self) -> &'static str {
-        "mcp_get_service_details"
-    }
+impl InputTool for ServiceDetails {
+    const NAME: &'static str = "mcp_get_service_details";
+    type Input = Input;
 
-    async fn run(&self, call: &ToolCall, _metadata: &mut Map<String, Value>) -> Result<Value, ToolFailure> {
-        let Input { server_name, tool_name, refresh } = read_input(call)?;
+    async fn run(&self, input: Input, call: &ToolCall) -> Result<Value, ToolFailure> {
+        let Input { server_name, tool_name, refresh } = input;
         let server = self.0.permitted_server(call, &server_name).await?;
         let name = &server.record.config.name;
         if refresh {

@@ -3,19 +3,19 @@
 use async_trait::async_trait;
 use rcrt_breadcrumb::{ErrorCode, Registration, ToolFailure, ToolSource};
 use rcrt_executors::builtin::refused;
-use rcrt_executors::{NativeTool, ToolCall};
+use rcrt_executors::{InputTool, ToolCall};
 use rcrt_tool_search::{Question, ToolSearch};
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::details::describe;
-use super::{Tools, VisibleTool, read_input};
+use super::{Tools, VisibleTool};
 
 pub(super) struct FindTools(pub Tools);
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Input {
+pub(super) struct Input {
     query: String,
     #[serde(default = "five")]
     limit: usize,
@@ -26,13 +26,11 @@ fn five() -> usize {
 }
 
 #[async_trait]
-impl NativeTool for FindTools {
-    fn name(&self) -> &'static str {
-        "mcp_find_tools"
-    }
+impl InputTool for FindTools {
+    const NAME: &'static str = "mcp_find_tools";
+    type Input = Input;
 
-    async fn run(&self, call: &ToolCall, _metadata: &mut Map<String, Value>) -> Result<Value, ToolFailure> {
-        let Input { query, limit } = read_input(call)?;
+    async fn run(&self, Input { query, limit }: Input, call: &ToolCall) -> Result<Value, ToolFailure> {
         let question = Question::new("query", &query).map_err(|found| refused(&found))?;
         let tools = self.0.visible_tools(call, None).await?;
         let records: Vec<_> = tools.iter().map(|tool| tool.id).collect();

@@ -3,18 +3,18 @@
 
 use async_trait::async_trait;
 use rcrt_breadcrumb::ToolFailure;
-use rcrt_executors::{NativeTool, ToolCall, call_tool};
+use rcrt_executors::{InputTool, ToolCall, call_tool};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use super::Tools;
 use super::details::only;
-use super::{Tools, read_input};
 
 pub(super) struct InvokeTool(pub Tools);
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Input {
+pub(super) struct Input {
     server_name: String,
     tool_name: String,
     #[serde(default)]
@@ -22,13 +22,12 @@ struct Input {
 }
 
 #[async_trait]
-impl NativeTool for InvokeTool {
-    fn name(&self) -> &'static str {
-        "mcp_invoke_tool"
-    }
+impl InputTool for InvokeTool {
+    const NAME: &'static str = "mcp_invoke_tool";
+    type Input = Input;
 
-    async fn run(&self, call: &ToolCall, _metadata: &mut Map<String, Value>) -> Result<Value, ToolFailure> {
-        let Input { server_name, tool_name, arguments } = read_input(call)?;
+    async fn run(&self, input: Input, call: &ToolCall) -> Result<Value, ToolFailure> {
+        let Input { server_name, tool_name, arguments } = input;
         let server = self.0.permitted_server(call, &server_name).await?;
         let name = &server.record.config.name;
         let tool = only(self.0.visible_tools(call, Some(name)).await?, name, &tool_name)?;

@@ -4,27 +4,25 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use rcrt_breadcrumb::ToolFailure;
-use rcrt_executors::{NativeTool, ToolCall};
+use rcrt_executors::{InputTool, ToolCall};
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use super::{Tools, read_input, store_failed};
+use super::{Tools, store_failed};
 use crate::records;
 
 pub(super) struct ListServices(pub Tools);
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Input {}
+pub(super) struct Input {}
 
 #[async_trait]
-impl NativeTool for ListServices {
-    fn name(&self) -> &'static str {
-        "mcp_list_services"
-    }
+impl InputTool for ListServices {
+    const NAME: &'static str = "mcp_list_services";
+    type Input = Input;
 
-    async fn run(&self, call: &ToolCall, _metadata: &mut Map<String, Value>) -> Result<Value, ToolFailure> {
-        let Input {} = read_input(call)?;
+    async fn run(&self, _: Input, call: &ToolCall) -> Result<Value, ToolFailure> {
         let store = &*self.0.servers.store;
         let servers = records::servers(store).await.map_err(store_failed)?;
         let mut statuses = records::statuses(store).await.map_err(store_failed)?;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use async_trait::async_trait;
 use rcrt_breadcrumb::{ErrorCode, ToolFailure};
 use rcrt_executors::builtin::{invalid, refused};
-use rcrt_executors::{NativeTool, ToolCall};
+use rcrt_executors::{InputTool, NativeTool, ToolCall};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -110,20 +110,18 @@ pub(super) struct UnregisterServer(pub Tools);
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct UnregisterInput {
+pub(super) struct UnregisterInput {
     server_name: String,
 }
 
 #[async_trait]
-impl NativeTool for UnregisterServer {
-    fn name(&self) -> &'static str {
-        "mcp_unregister_server"
-    }
+impl InputTool for UnregisterServer {
+    const NAME: &'static str = "mcp_unregister_server";
+    type Input = UnregisterInput;
 
-    async fn run(&self, call: &ToolCall, _metadata: &mut Map<String, Value>) -> Result<Value, ToolFailure> {
-        let UnregisterInput { server_name } = read_input(call)?;
+    async fn run(&self, input: UnregisterInput, call: &ToolCall) -> Result<Value, ToolFailure> {
         check_rights(call).await?;
-        let server = self.0.server(&server_name).await?;
+        let server = self.0.server(&input.server_name).await?;
         let (store, id) = (&self.0.servers.store, server.record.id);
         let record = store.get(id).await.map_err(store_failed)?;
         let name = &server.record.config.name;

@@ -4,7 +4,7 @@
 
 use async_trait::async_trait;
 use rcrt_breadcrumb::ToolFailure;
-use rcrt_executors::{NativeTool, ToolCall};
+use rcrt_executors::{InputTool, NativeTool, ToolCall};
 use rcrt_large_results::{EntryKey, Selection, WorkingMemory};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -18,7 +18,7 @@ pub(super) struct Get;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Input {
+pub(super) struct Input {
     key: String,
     namespace: Option<String>,
 }
@@ -63,13 +63,11 @@ async fn missing(memory: &WorkingMemory, key: &EntryKey) -> ToolFailure {
 pub(super) struct Delete;
 
 #[async_trait]
-impl NativeTool for Delete {
-    fn name(&self) -> &'static str {
-        "delete_from_working_memory"
-    }
+impl InputTool for Delete {
+    const NAME: &'static str = "delete_from_working_memory";
+    type Input = Input;
 
-    async fn run(&self, call: &ToolCall, _metadata: &mut Map<String, Value>) -> Result<Value, ToolFailure> {
-        let input: Input = answer::read(call)?;
+    async fn run(&self, input: Input, call: &ToolCall) -> Result<Value, ToolFailure> {
         let key = key(call, &input.key, input.namespace.as_deref())?;
         let deleted = memory(call).delete(&key).await.map_err(answer::store)?;
         Ok(json!({"key": key.path(), "deleted": deleted}))

@@ -4,10 +4,10 @@ use std::collections::HashSet;
 
 use async_trait::async_trait;
 use rcrt_breadcrumb::ToolFailure;
-use rcrt_executors::{NativeTool, ToolCall};
+use rcrt_executors::{InputTool, ToolCall};
 use rcrt_large_results::{EntryRole, MemoryEntry, Selection, at_most, one_line, text_of};
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::{answer, memory, namespace};
 
@@ -20,7 +20,7 @@ pub(super) struct List;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Input {
+pub(super) struct Input {
     namespace: Option<String>,
     category: Option<String>,
     #[serde(default = "yes")]
@@ -37,13 +37,11 @@ fn yes() -> bool {
 }
 
 #[async_trait]
-impl NativeTool for List {
-    fn name(&self) -> &'static str {
-        "list_working_memory"
-    }
+impl InputTool for List {
+    const NAME: &'static str = "list_working_memory";
+    type Input = Input;
 
-    async fn run(&self, call: &ToolCall, _metadata: &mut Map<String, Value>) -> Result<Value, ToolFailure> {
-        let input: Input = answer::read(call)?;
+    async fn run(&self, input: Input, call: &ToolCall) -> Result<Value, ToolFailure> {
         let limit = answer::limit(input.limit, DEFAULT_LIMIT, MAX_LIMIT)?;
         let selection = Selection {
             namespace: namespace(call, input.namespace.as_deref())?,

@@ -4,10 +4,10 @@ use std::collections::HashMap;
 
 use async_trait::async_trait;
 use rcrt_breadcrumb::{ToolFailure, check_numbers};
-use rcrt_executors::{NativeTool, ToolCall};
+use rcrt_executors::{InputTool, ToolCall};
 use rcrt_large_results::{JsonPathStep, Namespace, StoredResult, json_chars, leaves_and_containers, written};
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use serde_json_path::JsonPath;
 
 use super::{answer, memory};
@@ -22,20 +22,18 @@ pub(super) struct ResultJsonpath;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Input {
+pub(super) struct Input {
     key: String,
     path: String,
     limit: Option<usize>,
 }
 
 #[async_trait]
-impl NativeTool for ResultJsonpath {
-    fn name(&self) -> &'static str {
-        "result_jsonpath"
-    }
+impl InputTool for ResultJsonpath {
+    const NAME: &'static str = "result_jsonpath";
+    type Input = Input;
 
-    async fn run(&self, call: &ToolCall, _metadata: &mut Map<String, Value>) -> Result<Value, ToolFailure> {
-        let input: Input = answer::read(call)?;
+    async fn run(&self, input: Input, call: &ToolCall) -> Result<Value, ToolFailure> {
         let limit = answer::limit(input.limit, DEFAULT_LIMIT, MAX_LIMIT)?;
         let path = input.path.trim().to_owned();
         let cost = Cost::of(&path).map_err(|wrong| answer::invalid("path", wrong))?;

@@ -2,12 +2,12 @@
 
 use async_trait::async_trait;
 use rcrt_breadcrumb::ToolFailure;
-use rcrt_executors::{NativeTool, ToolCall};
+use rcrt_executors::{InputTool, ToolCall};
 use rcrt_large_results::{
     JsonPathStep, Namespace, ResultChunk, Settings, StoredResult, json_chars, leaves, text_of, written,
 };
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tokio::task::spawn_blocking;
 
 use super::search::terms;
@@ -23,7 +23,7 @@ pub(super) struct ResultSearch {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Input {
+pub(super) struct Input {
     key: String,
     query: String,
     limit: Option<usize>,
@@ -59,13 +59,11 @@ impl Best {
 }
 
 #[async_trait]
-impl NativeTool for ResultSearch {
-    fn name(&self) -> &'static str {
-        "result_search"
-    }
+impl InputTool for ResultSearch {
+    const NAME: &'static str = "result_search";
+    type Input = Input;
 
-    async fn run(&self, call: &ToolCall, _metadata: &mut Map<String, Value>) -> Result<Value, ToolFailure> {
-        let input: Input = answer::read(call)?;
+    async fn run(&self, input: Input, call: &ToolCall) -> Result<Value, ToolFailure> {
         let limit = answer::limit(input.limit, DEFAULT_LIMIT, MAX_LIMIT)?;
         let terms = terms(&input.query)?;
         let memory = memory(call);

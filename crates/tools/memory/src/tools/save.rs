@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use rcrt_breadcrumb::ToolFailure;
-use rcrt_executors::{NativeTool, ToolCall};
+use rcrt_executors::{InputTool, ToolCall};
 use rcrt_large_results::{EntryRole, NewEntry};
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::{answer, key, memory};
 
@@ -19,7 +19,7 @@ pub(super) struct Save;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Input {
+pub(super) struct Input {
     key: String,
     value: Value,
     namespace: Option<String>,
@@ -28,13 +28,11 @@ struct Input {
 }
 
 #[async_trait]
-impl NativeTool for Save {
-    fn name(&self) -> &'static str {
-        "save_to_working_memory"
-    }
+impl InputTool for Save {
+    const NAME: &'static str = "save_to_working_memory";
+    type Input = Input;
 
-    async fn run(&self, call: &ToolCall, _metadata: &mut Map<String, Value>) -> Result<Value, ToolFailure> {
-        let input: Input = answer::read(call)?;
+    async fn run(&self, input: Input, call: &ToolCall) -> Result<Value, ToolFailure> {
         let key = key(call, &input.key, input.namespace.as_deref())?;
         let entry = NewEntry {
             key,

@@ -5,10 +5,10 @@ use std::collections::{HashMap, HashSet};
 
 use async_trait::async_trait;
 use rcrt_breadcrumb::ToolFailure;
-use rcrt_executors::{NativeTool, ToolCall};
+use rcrt_executors::{InputTool, ToolCall};
 use rcrt_large_results::{MemoryEntry, Selection, at_most, one_line, text_of};
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tokio::task::spawn_blocking;
 
 use super::{answer, memory, namespace};
@@ -25,7 +25,7 @@ pub(super) struct Search;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Input {
+pub(super) struct Input {
     query: String,
     namespace: Option<String>,
     category: Option<String>,
@@ -42,13 +42,11 @@ struct Match {
 }
 
 #[async_trait]
-impl NativeTool for Search {
-    fn name(&self) -> &'static str {
-        "search_working_memory"
-    }
+impl InputTool for Search {
+    const NAME: &'static str = "search_working_memory";
+    type Input = Input;
 
-    async fn run(&self, call: &ToolCall, _metadata: &mut Map<String, Value>) -> Result<Value, ToolFailure> {
-        let input: Input = answer::read(call)?;
+    async fn run(&self, input: Input, call: &ToolCall) -> Result<Value, ToolFailure> {
         let limit = answer::limit(input.limit, DEFAULT_LIMIT, MAX_LIMIT)?;
         let terms = terms(&input.query)?;
         let selection = Selection {

@@ -3,10 +3,10 @@
 use async_trait::async_trait;
 use chrono::SecondsFormat;
 use rcrt_breadcrumb::{ToolFailure, nearest_names};
-use rcrt_executors::{NativeTool, ToolCall};
+use rcrt_executors::{InputTool, ToolCall};
 use rcrt_large_results::{at_most, one_line};
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::answer;
 use crate::skills::{self, Skill};
@@ -14,20 +14,18 @@ use crate::skills::{self, Skill};
 /// The input that names a skill.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Name {
+pub(super) struct Name {
     name: String,
 }
 
 pub(super) struct GetSkill;
 
 #[async_trait]
-impl NativeTool for GetSkill {
-    fn name(&self) -> &'static str {
-        "get_skill"
-    }
+impl InputTool for GetSkill {
+    const NAME: &'static str = "get_skill";
+    type Input = Name;
 
-    async fn run(&self, call: &ToolCall, _metadata: &mut Map<String, Value>) -> Result<Value, ToolFailure> {
-        let input: Name = answer::read(call)?;
+    async fn run(&self, input: Name, call: &ToolCall) -> Result<Value, ToolFailure> {
         let found = skills::get(&*call.breadcrumbs, &input.name).await.map_err(answer::store)?;
         let Some(skill) = found else { return Err(unknown(call, &input.name).await) };
         Ok(json!({
@@ -61,16 +59,14 @@ pub(super) struct ListSkills;
 /// The input of a list: nothing.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Nothing {}
+pub(super) struct Nothing {}
 
 #[async_trait]
-impl NativeTool for ListSkills {
-    fn name(&self) -> &'static str {
-        "list_skills"
-    }
+impl InputTool for ListSkills {
+    const NAME: &'static str = "list_skills";
+    type Input = Nothing;
 
-    async fn run(&self, call: &ToolCall, _metadata: &mut Map<String, Value>) -> Result<Value, ToolFailure> {
-        let Nothing {} = answer::read(call)?;
+    async fn run(&self, _: Nothing, call: &ToolCall) -> Result<Value, ToolFailure> {
         let found = skills::all(&*call.breadcrumbs).await.map_err(answer::store)?;
         let row = |skill: &Skill| {
             json!({
@@ -87,13 +83,11 @@ impl NativeTool for ListSkills {
 pub(super) struct DeleteSkill;
 
 #[async_trait]
-impl NativeTool for DeleteSkill {
-    fn name(&self) -> &'static str {
-        "delete_skill"
-    }
+impl InputTool for DeleteSkill {
+    const NAME: &'static str = "delete_skill";
+    type Input = Name;
 
-    async fn run(&self, call: &ToolCall, _metadata: &mut Map<String, Value>) -> Result<Value, ToolFailure> {
-        let input: Name = answer::read(call)?;
+    async fn run(&self, input: Name, call: &ToolCall) -> Result<Value, ToolFailure> {
         let deleted = skills::delete(&*call.breadcrumbs, &input.name).await.map_err(answer::store)?;
         Ok(json!({"name": input.name, "deleted": deleted}))
     }

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use rcrt_breadcrumb::{BreadcrumbChanges, Records, StoreError, ToolFailure, nearest_names};
-use rcrt_executors::{NativeTool, ToolCall};
+use rcrt_executors::{InputTool, ToolCall};
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::render::current_time;
-use super::{TRIES, contended, invalid, read_input, store_failed, with_nearest};
+use super::{TRIES, contended, invalid, store_failed, with_nearest};
 use crate::fire::in_zone;
 use crate::records::{self, ScheduleRecord};
 use crate::schedule::{Schedule, Status};
@@ -23,18 +23,16 @@ pub(super) struct CancelScheduledTask {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Input {
+pub(super) struct Input {
     name: String,
 }
 
 #[async_trait]
-impl NativeTool for CancelScheduledTask {
-    fn name(&self) -> &'static str {
-        "cancel_scheduled_task"
-    }
+impl InputTool for CancelScheduledTask {
+    const NAME: &'static str = "cancel_scheduled_task";
+    type Input = Input;
 
-    async fn run(&self, call: &ToolCall, _metadata: &mut Map<String, Value>) -> Result<Value, ToolFailure> {
-        let Input { name } = read_input(call)?;
+    async fn run(&self, Input { name }: Input, call: &ToolCall) -> Result<Value, ToolFailure> {
         let store = &*call.breadcrumbs;
         let mut last = None;
         for _ in 0..TRIES {

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use rcrt_breadcrumb::ToolFailure;
-use rcrt_executors::{NativeTool, ToolCall};
+use rcrt_executors::{InputTool, ToolCall};
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::render::{current_time, table, task};
-use super::{read_input, store_failed};
+use super::store_failed;
 use crate::records::{self, ScheduleRecord};
 use crate::{Clock, Settings};
 
@@ -24,20 +24,18 @@ pub(super) struct ListScheduledTasks {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Input {
+pub(super) struct Input {
     name: Option<String>,
     #[serde(default)]
     include_ended: bool,
 }
 
 #[async_trait]
-impl NativeTool for ListScheduledTasks {
-    fn name(&self) -> &'static str {
-        "list_scheduled_tasks"
-    }
+impl InputTool for ListScheduledTasks {
+    const NAME: &'static str = "list_scheduled_tasks";
+    type Input = Input;
 
-    async fn run(&self, call: &ToolCall, _metadata: &mut Map<String, Value>) -> Result<Value, ToolFailure> {
-        let Input { name, include_ended } = read_input(call)?;
+    async fn run(&self, Input { name, include_ended }: Input, call: &ToolCall) -> Result<Value, ToolFailure> {
         let store = &*call.breadcrumbs;
         let mut entries = match &name {
             Some(name) => records::named(store, name).await,
