@@ -7,6 +7,7 @@ use sha2::{Digest, Sha256};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
+use crate::names::names;
 use crate::{TtlType, Violation, hex};
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -22,6 +23,8 @@ pub enum Visibility {
     Private,
 }
 
+names!(Visibility, "visibility", { Public => "public", Team => "team", Private => "private" });
+
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Sensitivity {
@@ -31,6 +34,8 @@ pub enum Sensitivity {
     /// The context appears in no event, list, search or log. It is read by id only.
     Secret,
 }
+
+names!(Sensitivity, "sensitivity", { Low => "low", Pii => "pii", Secret => "secret" });
 
 /// A complete record (the *full* view).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]

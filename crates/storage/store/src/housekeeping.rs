@@ -23,6 +23,9 @@ use crate::{Retention, Store, retention};
 const SWEEP: Duration = Duration::from_secs(1);
 /// The most time of a sweep that is spent on expired records.
 const EXPIRING: Duration = Duration::from_millis(500);
+const EXPIRED_LEASES: &str = "SELECT tenants_with_expired_leases()";
+const PASSED_DEADLINES: &str = "SELECT tenants_with_passed_deadlines()";
+const ORPHANS: &str = "SELECT tenants_with_orphans()";
 const PRUNE: Duration = Duration::from_mins(1);
 /// The most time of one prune that is spent on the old calls, and on the old versions, of a tenant.
 const PRUNING: Duration = Duration::from_secs(2);
@@ -31,19 +34,19 @@ impl Store {
     /// Requeues or finishes every call whose lease has expired, in all tenants. Returns how many.
     /// The store does so every second.
     pub async fn rescue(&self) -> Result<usize, StoreError> {
-        Ok(rescue(&self.inner.database).await?)
+        Ok(in_each(&self.inner.database, EXPIRED_LEASES, calls::rescue).await?)
     }
 
     /// Writes the response to every queued request that is past its deadline, in all tenants.
     /// Returns how many. The store does so every second.
     pub async fn time_out_overdue(&self) -> Result<usize, StoreError> {
-        Ok(time_out_overdue(&self.inner.database).await?)
+        Ok(in_each(&self.inner.database, PASSED_DEADLINES, calls::time_out_overdue).await?)
     }
 
     /// Cancels every call that a finished call waited for, in all tenants. Returns how many. The
     /// store does so every second.
     pub async fn cancel_orphans(&self) -> Result<usize, StoreError> {
-        Ok(cancel_orphans(&self.inner.database).await?)
+        Ok(in_each(&self.inner.database, ORPHANS, calls::cancel_orphans).await?)
     }
 
     /// Deletes every expired record, in all tenants. Returns how many. The store does so every
@@ -104,9 +107,9 @@ async fn maintain(store: &Inner, sweeps: Sweeps) {
             if !sweeps.is_on {
                 return Ok::<_, crate::database::failure::Failure>(());
             }
-            rescue(database).await?;
-            time_out_overdue(database).await?;
-            cancel_orphans(database).await?;
+            in_each(database, EXPIRED_LEASES, calls::rescue).await?;
+            in_each(database, PASSED_DEADLINES, calls::time_out_overdue).await?;
+            in_each(database, ORPHANS, calls::cancel_orphans).await?;
             stats::count_all(database).await?;
             let expired = expire(database, EXPIRING).await;
             if sweeps.prunes && pruned_at.is_none_or(|at| at.elapsed() >= PRUNE) {
@@ -136,26 +139,15 @@ async fn maintain(store: &Inner, sweeps: Sweeps) {
     }
 }
 
-async fn rescue(database: &Arc<Database>) -> Result<usize> {
+/// Repeats the work in each tenant that the query returns. Returns how many rows were changed.
+async fn in_each<F: Future<Output = Result<usize>>>(
+    database: &Arc<Database>,
+    of: &'static str,
+    work: fn(TenantTransaction) -> F,
+) -> Result<usize> {
     let mut count = 0;
-    for tenant in tenants(database, "SELECT tenants_with_expired_leases()").await? {
-        count += repeat(database, tenant, Duration::MAX, calls::rescue).await?;
-    }
-    Ok(count)
-}
-
-async fn time_out_overdue(database: &Arc<Database>) -> Result<usize> {
-    let mut count = 0;
-    for tenant in tenants(database, "SELECT tenants_with_passed_deadlines()").await? {
-        count += repeat(database, tenant, Duration::MAX, calls::time_out_overdue).await?;
-    }
-    Ok(count)
-}
-
-async fn cancel_orphans(database: &Arc<Database>) -> Result<usize> {
-    let mut count = 0;
-    for tenant in tenants(database, "SELECT tenants_with_orphans()").await? {
-        count += repeat(database, tenant, Duration::MAX, calls::cancel_orphans).await?;
+    for tenant in tenants(database, of).await? {
+        count += repeat(database, tenant, Duration::MAX, work).await?;
     }
     Ok(count)
 }

@@ -106,37 +106,18 @@ impl From<VersionRow> for BreadcrumbVersion {
     }
 }
 
-pub(crate) fn visibility_text(visibility: Visibility) -> &'static str {
-    match visibility {
-        Visibility::Public => "public",
-        Visibility::Team => "team",
-        Visibility::Private => "private",
-    }
-}
-
 // The columns' CHECKs allow no other values. Unknown values map to the most private one.
 pub(crate) fn read_visibility(text: &str) -> Visibility {
-    match text {
-        "public" => Visibility::Public,
-        "team" => Visibility::Team,
-        _ => Visibility::Private,
-    }
-}
-
-pub(crate) fn sensitivity_text(sensitivity: Sensitivity) -> &'static str {
-    match sensitivity {
-        Sensitivity::Low => "low",
-        Sensitivity::Pii => "pii",
-        Sensitivity::Secret => "secret",
-    }
+    text.parse().unwrap_or(Visibility::Private)
 }
 
 pub(crate) fn read_sensitivity(text: &str) -> Sensitivity {
-    match text {
-        "low" => Sensitivity::Low,
-        "pii" => Sensitivity::Pii,
-        _ => Sensitivity::Secret,
-    }
+    text.parse().unwrap_or(Sensitivity::Secret)
+}
+
+/// As JSON, which always succeeds for maps with text keys and JSON values.
+pub(crate) fn json_text(value: &impl serde::Serialize) -> String {
+    serde_json::to_string(value).unwrap_or_default()
 }
 
 from_row! {

@@ -4,7 +4,7 @@ use chrono::Utc;
 use rcrt_breadcrumb::{Breadcrumb, NewBreadcrumb, TtlType};
 use uuid::Uuid;
 
-use super::row::{CountedRow, RecordRow, record_columns, sensitivity_text, visibility_text};
+use super::row::{CountedRow, RecordRow, json_text, record_columns};
 use super::search_text;
 use crate::database::failure::Result;
 use crate::database::transaction::TenantTransaction;
@@ -85,8 +85,8 @@ pub(crate) async fn write_version(
     .bind(&new.tags)
     .bind(new.schema_name.as_deref())
     .bind(new.llm_hints.as_ref().map(json_text))
-    .bind(visibility_text(new.visibility))
-    .bind(sensitivity_text(new.sensitivity))
+    .bind(new.visibility.as_str())
+    .bind(new.sensitivity.as_str())
     .bind(checksum)
     .bind(new.ends_at(Utc::now()))
     .bind(new.ttl_type.map(TtlType::as_str))
@@ -98,9 +98,4 @@ pub(crate) async fn write_version(
     .fetch_one(tx.connection())
     .await?;
     Ok(row.into())
-}
-
-fn json_text(value: &impl serde::Serialize) -> String {
-    // Maps with string keys and JSON values always serialize.
-    serde_json::to_string(value).unwrap_or_default()
 }

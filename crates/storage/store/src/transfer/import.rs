@@ -3,7 +3,8 @@
 use std::io::BufRead;
 
 use rcrt_breadcrumb::{
-    Breadcrumb, CURATORS_TOOL_TAG, MAX_RECORD_BYTES, NewBreadcrumb, Sensitivity, Violations, check_numbers, read_typed,
+    Breadcrumb, CURATORS_TOOL_TAG, MAX_RECORD_BYTES, NewBreadcrumb, Sensitivity, Violations, Visibility, check_numbers,
+    read_typed,
     schema_names::{TOOL_CODE, TOOL_RUNNER},
 };
 use sqlx::types::Json;
@@ -12,7 +13,6 @@ use uuid::Uuid;
 
 use super::line::{Head, Line, OldVersion};
 use super::{TransferError, tenant};
-use crate::rows::row::{sensitivity_text, visibility_text};
 use crate::rows::search_text;
 
 /// The most lines per transaction.
@@ -324,8 +324,8 @@ impl Batch<'_> {
         .bind(&record.tags)
         .bind(&record.schema_name)
         .bind(record.llm_hints.as_ref().map(Json))
-        .bind(visibility_text(record.visibility))
-        .bind(sensitivity_text(record.sensitivity))
+        .bind(record.visibility.as_str())
+        .bind(record.sensitivity.as_str())
         .bind(version)
         .bind(checksum)
         .bind(size_bytes)
@@ -366,8 +366,8 @@ impl Batch<'_> {
         .bind(&version.checksum)
         .bind(version.updated_at)
         .bind(version.updated_by)
-        .bind(version.visibility.map(visibility_text))
-        .bind(version.sensitivity.map(sensitivity_text))
+        .bind(version.visibility.map(Visibility::as_str))
+        .bind(version.sensitivity.map(Sensitivity::as_str))
         .bind(version.created_by)
         .execute(&mut *self.connection)
         .await?;

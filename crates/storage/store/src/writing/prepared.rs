@@ -6,6 +6,7 @@ use rcrt_breadcrumb::{Breadcrumb, ClaimTerms, NewBreadcrumb, Profile, Profiles, 
 use serde_json::Value;
 use uuid::Uuid;
 
+use crate::rows::row::json_text;
 use crate::rows::search_text;
 
 /// A validated record. The caller's task prepares it, so that the batch writers only send it.
@@ -137,9 +138,4 @@ impl PreparedRecord {
         let own = self.context.len() + self.context_words.len() + 1024;
         own + self.answer().map_or(0, Self::bytes)
     }
-}
-
-fn json_text(value: &impl serde::Serialize) -> String {
-    // Maps with string keys and JSON values always serialize.
-    serde_json::to_string(value).unwrap_or_default()
 }

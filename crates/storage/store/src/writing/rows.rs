@@ -12,7 +12,6 @@ use sqlx::{Postgres, Type};
 use super::outcome::ResponseOutcome;
 use super::prepared::{IdempotencyKey, PreparedRecord};
 use super::write::CallStep;
-use crate::rows::row::{sensitivity_text, visibility_text};
 
 /// Encodes a type as a composite type. The fields are in its order; their names are for the reader.
 /// sqlx has a derive for this, which costs building sqlx twice (`database/from_row.rs`).
@@ -89,8 +88,8 @@ composite!(NewRecord<'_> as "new_record", |row| {
     tags: row.record.tags.as_slice(),
     schema_name: row.record.schema_name.as_deref(),
     llm_hints: row.llm_hints.as_deref(),
-    visibility: visibility_text(row.record.visibility),
-    sensitivity: sensitivity_text(row.record.sensitivity),
+    visibility: row.record.visibility.as_str(),
+    sensitivity: row.record.sensitivity.as_str(),
     checksum: row.checksum.as_str(),
     size_bytes: row.size_bytes,
     ttl: row.ttl,
