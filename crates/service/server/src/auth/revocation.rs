@@ -19,7 +19,7 @@ use crate::auth::access::Caller;
 use crate::auth::token::{MAX_TTL_SEC, TokenError};
 use crate::http::json_body::JsonBody;
 use crate::http::problem::Problem;
-use crate::routes::replies::NoStore;
+use crate::routes::replies::{NoStore, NoStoreReply};
 
 /// How often this server checks for revocations and changes by other servers.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
@@ -69,7 +69,7 @@ pub async fn revoke(
     State(state): State<ServerState>,
     caller: Caller,
     JsonBody(request): JsonBody<RevokeTokens>,
-) -> Result<NoStore<RevokedTokens>, Problem> {
+) -> NoStoreReply<RevokedTokens> {
     let (revocation, unlisted) = revocation(&state, &caller, request).await?;
     let Identity { owner_id, agent_id: by, .. } = caller.identity;
     // In open mode the agent need not exist.

@@ -11,7 +11,7 @@ use crate::http::json_body::JsonBody;
 use crate::http::path::PathId;
 use crate::http::problem::Problem;
 use crate::http::query::Query;
-use crate::routes::replies::{Done, NoStore, Reply};
+use crate::routes::replies::{Done, NoStore, NoStoreReply, Reply};
 use crate::{AuthMode, ServerState};
 
 /// Create an agent
@@ -67,7 +67,7 @@ pub async fn put(
     caller: Caller,
     PathId(id): PathId,
     JsonBody(agent): JsonBody<AgentRegistration>,
-) -> Result<NoStore<Registered>, Problem> {
+) -> NoStoreReply<Registered> {
     let Identity { owner_id, agent_id: by, profile: own, .. } = caller.identity;
     if own != Profile::Main {
         let present = state.tenancy.agent(owner_id, id).await?;
@@ -117,7 +117,7 @@ pub async fn rotate_key(
     State(state): State<ServerState>,
     caller: Caller,
     PathId(id): PathId,
-) -> Result<NoStore<NewAgentKey>, Problem> {
+) -> NoStoreReply<NewAgentKey> {
     let Identity { owner_id, agent_id: by, profile: own, .. } = caller.identity;
     if own != Profile::Main {
         let present = state.tenancy.agent(owner_id, id).await?;

@@ -37,7 +37,7 @@ use crate::http::json_body;
 use crate::http::problem::Problem;
 use crate::http::query::Query;
 use crate::http::streams::StreamPermit;
-use crate::routes::replies::NoStore;
+use crate::routes::replies::{NoStore, NoStoreReply};
 
 /// The time after which the subscribers of a server that stops reconnect.
 const RECONNECT_DELAY: Duration = Duration::from_secs(1);
@@ -117,11 +117,7 @@ pub struct StreamTicket {
 /// when that token expires.
 #[utoipa::path(post, path = "/events/ticket", tag = "events", operation_id = "stream_ticket",
     responses((status = 200, body = StreamTicket)))]
-pub async fn ticket(
-    State(state): State<ServerState>,
-    caller: Caller,
-    query: Query,
-) -> Result<NoStore<StreamTicket>, Problem> {
+pub async fn ticket(State(state): State<ServerState>, caller: Caller, query: Query) -> NoStoreReply<StreamTicket> {
     query.finish()?;
     let ticket = caller.ticket(&state, TicketUse::Stream)?;
     Ok(NoStore(StreamTicket { ticket, expires_in: TicketUse::Stream.time().as_secs() }))

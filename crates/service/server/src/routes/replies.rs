@@ -27,6 +27,9 @@ pub type Reply<T> = Result<Json<T>, Problem>;
 /// A response that contains a secret, so caches must not store it.
 pub struct NoStore<T>(pub T);
 
+/// [`Reply`] with a secret.
+pub type NoStoreReply<T> = Result<NoStore<T>, Problem>;
+
 impl<T: Serialize> IntoResponse for NoStore<T> {
     fn into_response(self) -> Response {
         const NO_STORE: (HeaderName, HeaderValue) = (header::CACHE_CONTROL, HeaderValue::from_static("no-store"));

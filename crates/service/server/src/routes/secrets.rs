@@ -13,7 +13,7 @@ use crate::http::path::PathId;
 use crate::http::problem::Problem;
 use crate::http::query::Query;
 use crate::routes::rcrt_compat::CompatBody;
-use crate::routes::replies::{Done, NoStore, Reply};
+use crate::routes::replies::{Done, NoStore, NoStoreReply, Reply};
 
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -103,7 +103,7 @@ pub async fn decrypt(
     caller: Caller,
     PathId(id): PathId,
     JsonBody(decryption): JsonBody<Decryption>,
-) -> Result<NoStore<SecretValue>, Problem> {
+) -> NoStoreReply<SecretValue> {
     let reason = decryption.reason.trim();
     if reason.is_empty() || reason.chars().count() > 1000 || reason.contains('\0') {
         return Err(Problem::invalid("reason", "must have 1 to 1000 characters, none of them NUL"));

@@ -13,9 +13,8 @@ use crate::ServerState;
 use crate::auth::access::{self, Caller};
 use crate::auth::token::TicketUse;
 use crate::http::json_body::JsonBody;
-use crate::http::problem::Problem;
 use crate::http::query::Query;
-use crate::routes::replies::NoStore;
+use crate::routes::replies::{NoStore, NoStoreReply};
 
 /// The longest validity of a token that a ticket is exchanged for: a working day.
 const SESSION_SEC: u64 = 12 * 3600;
@@ -35,11 +34,7 @@ pub struct SignInTicket {
 /// token with the rights of the token of this request.
 #[utoipa::path(post, path = "/auth/ticket", tag = "auth", operation_id = "sign_in_ticket",
     responses((status = 200, body = SignInTicket)))]
-pub async fn ticket(
-    State(state): State<ServerState>,
-    caller: Caller,
-    query: Query,
-) -> Result<NoStore<SignInTicket>, Problem> {
+pub async fn ticket(State(state): State<ServerState>, caller: Caller, query: Query) -> NoStoreReply<SignInTicket> {
     query.finish()?;
     let ticket = caller.ticket(&state, TicketUse::SignIn)?;
     Ok(NoStore(SignInTicket { ticket, expires_in: TicketUse::SignIn.time().as_secs() }))
@@ -58,10 +53,7 @@ pub struct SignIn {
 /// than the token with which the ticket was requested.
 #[utoipa::path(post, path = "/auth/sign-in", tag = "auth", operation_id = "sign_in",
     request_body = SignIn, responses((status = 200, body = GivenToken)))]
-pub async fn sign_in(
-    State(state): State<ServerState>,
-    JsonBody(asked): JsonBody<SignIn>,
-) -> Result<NoStore<GivenToken>, Problem> {
+pub async fn sign_in(State(state): State<ServerState>, JsonBody(asked): JsonBody<SignIn>) -> NoStoreReply<GivenToken> {
     let caller = access::redeem(&state, CALL_READERS, TicketUse::SignIn, &asked.ticket).await?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     // At least a second: it has not expired, since the ticket has not.

@@ -16,7 +16,7 @@ use crate::http::json_body::JsonBody;
 use crate::http::path::PathId;
 use crate::http::problem::Problem;
 use crate::http::query::Query;
-use crate::routes::replies::{Done, NoStore, Reply};
+use crate::routes::replies::{Done, NoStore, NoStoreReply, Reply};
 use crate::routes::tokens::{OPEN_TENANT, RCRT_OWNER};
 
 #[derive(Deserialize, ToSchema)]
@@ -88,7 +88,7 @@ pub async fn ensure(
     caller: Caller,
     id: PathId,
     name: JsonBody<TenantName>,
-) -> Result<NoStore<TenantDone>, Problem> {
+) -> NoStoreReply<TenantDone> {
     put(state, caller, id, name).await
 }
 
@@ -102,7 +102,7 @@ pub async fn update(
     caller: Caller,
     id: PathId,
     name: JsonBody<TenantName>,
-) -> Result<NoStore<TenantDone>, Problem> {
+) -> NoStoreReply<TenantDone> {
     put(state, caller, id, name).await
 }
 
@@ -136,7 +136,7 @@ async fn put(
     caller: Caller,
     PathId(asked): PathId,
     JsonBody(TenantName { name, quotas, publish }): JsonBody<TenantName>,
-) -> Result<NoStore<TenantDone>, Problem> {
+) -> NoStoreReply<TenantDone> {
     let id = resolve_id(&state, asked).await?;
     if !caller.is_operator && id != caller.identity.owner_id {
         return Err(only_the_operator("create tenants and rename other tenants"));

@@ -19,7 +19,7 @@ use crate::auth::token::MAX_TTL_SEC;
 use crate::http::json_body::JsonBody;
 use crate::http::problem::Problem;
 use crate::http::query::Query;
-use crate::routes::replies::NoStore;
+use crate::routes::replies::{NoStore, NoStoreReply};
 
 /// How long a token is valid if the caller does not say.
 const DEFAULT_TTL_SEC: u64 = 3600;
@@ -74,7 +74,7 @@ pub struct GivenToken {
 pub async fn token(
     State(state): State<ServerState>,
     JsonBody(request): JsonBody<TokenRequest>,
-) -> Result<NoStore<GivenToken>, Problem> {
+) -> NoStoreReply<GivenToken> {
     let ttl = request.ttl_sec.unwrap_or(DEFAULT_TTL_SEC);
     let mut found = Violations::default();
     if !(1..=MAX_TTL_SEC).contains(&ttl) {
@@ -113,7 +113,7 @@ pub async fn token(
 }
 
 /// Issues a token that is valid for `ttl` seconds.
-pub(crate) fn issue(state: &ServerState, identity: Identity, ttl: u64) -> Result<NoStore<GivenToken>, Problem> {
+pub(crate) fn issue(state: &ServerState, identity: Identity, ttl: u64) -> NoStoreReply<GivenToken> {
     let token = state.token_key.issue(&identity, Duration::from_secs(ttl)).map_err(|error| {
         tracing::error!(%error, "a token could not be signed");
         Problem::internal()
@@ -155,11 +155,7 @@ struct ListedToken {
         ("limit" = Option<u32>, Query, minimum = 1, maximum = 1000, description = "100 when absent"),
     ),
     responses((status = 200, body = TokenPage)))]
-pub async fn list(
-    State(state): State<ServerState>,
-    caller: Caller,
-    mut query: Query,
-) -> Result<NoStore<TokenPage>, Problem> {
+pub async fn list(State(state): State<ServerState>, caller: Caller, mut query: Query) -> NoStoreReply<TokenPage> {
     let mut asked = TokenQuery {
         id: None,
         agent_id: query.take_optional("agent_id", "the id of an agent, a UUID"),

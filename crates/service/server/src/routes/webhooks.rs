@@ -13,7 +13,7 @@ use crate::http::json_body::JsonBody;
 use crate::http::path::{PathId, PathIds};
 use crate::http::problem::Problem;
 use crate::http::query::Query;
-use crate::routes::replies::{Done, NoStore, Reply};
+use crate::routes::replies::{Done, NoStore, NoStoreReply, Reply};
 
 /// Post an agent's events to a URL
 ///
@@ -104,7 +104,7 @@ pub async fn secret(
     caller: Caller,
     PathId(agent): PathId,
     JsonBody(secret): JsonBody<WebhookSecret>,
-) -> Result<NoStore<Done>, Problem> {
+) -> NoStoreReply<Done> {
     let webhooks = of(&state, &caller, agent).await?;
     webhooks.set_webhook_secret(caller.identity.owner_id, agent, caller.identity.agent_id, secret).await?;
     Ok(NoStore(Done { ok: true }))
