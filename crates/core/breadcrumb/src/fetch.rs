@@ -50,7 +50,6 @@ pub struct OpError {
     pub name: String,
     pub message: String,
     /// The limit of the call that was reached, if any.
-    #[serde(default)]
     pub reached: Option<LimitReached>,
 }
 

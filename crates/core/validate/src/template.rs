@@ -27,7 +27,6 @@ pub struct Placeholder {
     pub name: String,
     pub description: String,
     /// Used if the caller passes no value. Without a default, the value is required.
-    #[serde(default)]
     pub default: Option<String>,
 }
 

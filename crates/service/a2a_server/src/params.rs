@@ -16,9 +16,7 @@ const DEFAULT_PAGE: u32 = 50;
 #[serde(rename_all = "camelCase")]
 pub struct Send {
     pub message: Message,
-    #[serde(default)]
     pub configuration: Option<Configuration>,
-    #[serde(default)]
     pub metadata: Option<Map<String, Value>>,
 }
 

@@ -21,13 +21,9 @@ pub struct Call {
 /// As it is sent. A field that occurs twice is refused.
 #[derive(Deserialize)]
 struct Request {
-    #[serde(default)]
     jsonrpc: Option<Value>,
-    #[serde(default)]
     id: Option<Value>,
-    #[serde(default)]
     method: Option<Value>,
-    #[serde(default)]
     params: Option<Value>,
 }
 

@@ -45,9 +45,7 @@ enum NameOrSkill {
     Name(String),
     Skill {
         tool: String,
-        #[serde(default)]
         name: Option<String>,
-        #[serde(default)]
         description: Option<String>,
         #[serde(default)]
         tags: Vec<String>,

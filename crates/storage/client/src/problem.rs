@@ -16,19 +16,12 @@ struct Problem {
     detail: String,
     #[serde(default)]
     violations: Vec<Violation>,
-    #[serde(default)]
     what: Option<String>,
-    #[serde(default)]
     id: Option<Uuid>,
-    #[serde(default)]
     expected: Option<i64>,
-    #[serde(default)]
     actual: Option<i64>,
-    #[serde(default)]
     limit: Option<u64>,
-    #[serde(default)]
     quota: Option<String>,
-    #[serde(default)]
     used: Option<u64>,
 }
 

@@ -58,7 +58,6 @@ struct CardInterface {
     protocol_binding: String,
     #[serde(default)]
     protocol_version: String,
-    #[serde(default)]
     tenant: Option<String>,
 }
 

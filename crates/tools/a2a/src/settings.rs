@@ -100,9 +100,7 @@ pub enum WellKnownError {
 struct Entry {
     agent_name: String,
     url: String,
-    #[serde(default)]
     auth_header_name: Option<String>,
-    #[serde(default)]
     auth_header_value_base64: Option<String>,
 }
 

@@ -35,17 +35,14 @@ pub(crate) struct InvokeAgent(pub Arc<A2a>);
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
     agent_name: String,
-    #[serde(default)]
     skill: Option<String>,
     message: String,
-    #[serde(default)]
     data: Option<Value>,
     #[serde(default = "five")]
     timeout_minutes: u32,
     #[serde(default = "thirty")]
     wait_seconds: u32,
     /// Answers the question of this task.
-    #[serde(default)]
     task_id: Option<Uuid>,
 }
 

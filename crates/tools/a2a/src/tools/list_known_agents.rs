@@ -17,7 +17,6 @@ pub(crate) struct ListKnownAgents(pub Arc<A2a>);
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
-    #[serde(default)]
     skill: Option<String>,
 }
 

@@ -23,11 +23,8 @@ pub(crate) struct RegisterAgent(pub Arc<A2a>);
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
     url: String,
-    #[serde(default)]
     name: Option<String>,
-    #[serde(default)]
     auth_secret: Option<String>,
-    #[serde(default)]
     auth_header: Option<String>,
 }
 

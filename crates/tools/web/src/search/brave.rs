@@ -21,7 +21,6 @@ pub(super) struct Brave {
 
 #[derive(Deserialize)]
 struct ResponseBody {
-    #[serde(default)]
     web: Option<Web>,
 }
 
@@ -36,9 +35,7 @@ struct BraveResult {
     #[serde(default)]
     title: String,
     url: String,
-    #[serde(default)]
     description: Option<String>,
-    #[serde(default)]
     age: Option<String>,
 }
 

@@ -31,11 +31,8 @@ struct ResponseBody {
 
 #[derive(Deserialize)]
 struct SearxngResult {
-    #[serde(default)]
     title: Option<String>,
-    #[serde(default)]
     url: Option<String>,
-    #[serde(default)]
     content: Option<String>,
     #[serde(default, rename = "publishedDate")]
     published: Option<String>,
