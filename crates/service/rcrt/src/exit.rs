@@ -98,7 +98,6 @@ fn code(status: u8) -> &'static str {
 }
 
 /// Prints an error as one line of JSON on stderr.
-#[allow(clippy::print_stderr)]
 fn report_json(text: &str, status: u8) -> ExitCode {
     eprintln!("{}", json!({"error": text, "code": code(status), "exit": status}));
     ExitCode::from(status)

@@ -57,7 +57,6 @@ struct NoEcho {
 }
 
 impl NoEcho {
-    #[allow(clippy::print_stderr)]
     fn start(prompt: &str) -> anyhow::Result<Self> {
         let before = tcgetattr(std::io::stdin())?;
         let mut quiet = before.clone();
@@ -69,7 +68,6 @@ impl NoEcho {
 }
 
 impl Drop for NoEcho {
-    #[allow(clippy::print_stderr)]
     fn drop(&mut self) {
         if let Err(error) = tcsetattr(std::io::stdin(), OptionalActions::Now, &self.before) {
             tracing::warn!(%error, "the terminal's echo could not be turned on again; type `stty echo`");

@@ -6,6 +6,8 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 // The comments of options are their help texts, with plain addresses and placeholders.
 #![allow(rustdoc::bare_urls, rustdoc::invalid_html_tags)]
+// Notes for people go to stderr. What a command prints goes through `output.rs`.
+#![allow(clippy::print_stderr)]
 
 mod assembly;
 mod cli;

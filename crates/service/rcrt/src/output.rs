@@ -46,7 +46,6 @@ impl Output {
     }
 
     /// Prints a line for people on stderr; programs do not get it.
-    #[allow(clippy::print_stderr)]
     pub fn note(self, text: &str) {
         if !self.is_json() {
             eprintln!("{text}");

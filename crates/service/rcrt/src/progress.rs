@@ -57,7 +57,6 @@ pub fn fail(text: &str) {
     print("ERROR", text);
 }
 
-#[allow(clippy::print_stderr)]
 fn print(level: &str, text: &str) {
     if IS_JSON.load(Ordering::Relaxed) {
         let at = Utc::now().to_rfc3339_opts(SecondsFormat::Micros, true);

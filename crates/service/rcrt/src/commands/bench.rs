@@ -221,7 +221,6 @@ impl Bench {
 }
 
 /// The error if the first call fails: such a tool is not measured.
-#[allow(clippy::print_stderr)]
 fn first_call_failed(reason: &str, output: Output) -> anyhow::Error {
     let message = format!("nothing was measured, because the first call failed: {reason}");
     if !output.is_json() {

@@ -38,7 +38,6 @@ impl BootstrapReport {
         Ok(json!({"dry_run": self.dry_run, "files": files, "warnings": self.warnings}))
     }
 
-    #[allow(clippy::print_stderr)]
     pub fn print(&self, output: Output) -> anyhow::Result<()> {
         if output.is_json() {
             return output.json(&self.to_json()?);
@@ -58,7 +57,6 @@ impl BootstrapReport {
         self.print_rows(output, &self.rows.iter().filter(is_shown).collect::<Vec<_>>())
     }
 
-    #[allow(clippy::print_stderr)]
     fn print_rows(&self, output: Output, rows: &[&SeedResult]) -> anyhow::Result<()> {
         let table: Vec<Vec<String>> = rows
             .iter()

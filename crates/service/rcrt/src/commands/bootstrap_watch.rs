@@ -9,7 +9,6 @@ use crate::seed::SeedSet;
 
 /// Applies the folder now and after each change, until the process is stopped. An error is
 /// reported once, and the folder is applied again until that succeeds.
-#[allow(clippy::print_stderr)]
 pub async fn run<R, A>(
     folder: &Path,
     output: Output,

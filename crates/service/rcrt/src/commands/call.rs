@@ -219,7 +219,6 @@ impl CallObserver for Watcher<'_> {
         self.bar.show(fraction, message);
     }
 
-    #[allow(clippy::print_stderr)]
     fn log(&self, log: &ToolLog) {
         self.bar.clear();
         for line in &log.lines {
@@ -230,7 +229,6 @@ impl CallObserver for Watcher<'_> {
 }
 
 /// Reports once that the connection was lost. The call is still awaited.
-#[allow(clippy::print_stderr)]
 fn report_loss(is_reported: &AtomicBool, server: &Url, error: &StoreError) {
     if let StoreError::Unavailable(why) = error
         && !is_reported.swap(true, Ordering::Relaxed)
@@ -244,7 +242,6 @@ fn report_loss(is_reported: &AtomicBool, server: &Url, error: &StoreError) {
 }
 
 /// Prints a hint if no runner has started the call for some time. Never returns.
-#[allow(clippy::print_stderr)]
 async fn hint(store: &Client, asked: &pending_call::PendingCall) -> Infallible {
     tokio::time::sleep(HINT_AFTER).await;
     if let Ok(rcrt_breadcrumb::Call { state: CallState::Queued, .. }) = store.call(asked.request).await {
@@ -304,7 +301,6 @@ fn is_cancelled(response: &CallResponse) -> bool {
 }
 
 /// Prints the response. An error of the tool exits with status 4.
-#[allow(clippy::print_stderr)]
 fn show(answer: &CallResponse, output: Output, watching: &Watcher<'_>) -> anyhow::Result<()> {
     let response = ToolResponse::from_context(&answer.context).context("the response record is not well-formed")?;
     let printed = watching.printed.lock();

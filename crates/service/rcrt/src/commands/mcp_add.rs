@@ -170,7 +170,6 @@ impl Add {
 }
 
 /// Shows what will run, and warns. It is on stderr, so that warnings are seen with every output.
-#[allow(clippy::print_stderr)]
 fn describe(output: Output, server: &ServerConfig) {
     output.note(&format!("{} runs: {}", server.name, server.transport.describe()));
     for name in config_file::plain_secrets(server) {
@@ -186,7 +185,6 @@ fn describe(output: Output, server: &ServerConfig) {
 }
 
 /// Asks on a terminal. Elsewhere only `--yes` is consent.
-#[allow(clippy::print_stderr)]
 fn confirmed(output: Output) -> anyhow::Result<bool> {
     if output.is_json() || !std::io::stdin().is_terminal() {
         return Ok(false);

@@ -156,7 +156,6 @@ async fn check_secret(store: &dyn Breadcrumbs, name: &str, record: Uuid) -> anyh
 }
 
 /// Asks the person. It is on stderr, so that it is seen with every output.
-#[allow(clippy::print_stderr)]
 fn show(flow: &Flow<'_>, attempt: &Attempt, server: &str) {
     let scopes = if flow.scopes().is_empty() { "its default".to_owned() } else { flow.scopes().join(" ") };
     eprintln!("The authorization server of {server} is {}. The scopes are: {scopes}.", flow.issuer());

@@ -187,7 +187,6 @@ async fn delete(config: &Config, output: Output, name: &str) -> anyhow::Result<(
 }
 
 /// Prints what was done, and the secret's new state.
-#[allow(clippy::print_stderr)]
 fn show(output: Output, secret: &SecretInfo, what: &str) -> anyhow::Result<()> {
     if secret.readable {
         eprintln!("warning: {} is readable: the code of every tool that can use it gets the value", secret.name);

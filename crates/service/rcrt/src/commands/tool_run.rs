@@ -90,7 +90,6 @@ impl Run {
     }
 
     /// Runs now and after each change, until `stop`.
-    #[allow(clippy::print_stderr)]
     async fn watched(
         &self,
         sandbox: &LocalSandbox,
@@ -157,7 +156,6 @@ impl ProgressSink for Bar {
 }
 
 /// Reads the tool. Its errors are printed.
-#[allow(clippy::print_stderr)]
 fn read(file: &Path, allowed: &[PrivateHost], output: Output) -> anyhow::Result<ToolDefinition> {
     let found = candidates(file, allowed, &[])?.into_iter().next();
     let Some(CandidateTool { name, definition, .. }) = found else {
@@ -183,7 +181,6 @@ fn read(file: &Path, allowed: &[PrivateHost], output: Output) -> anyhow::Result<
 }
 
 /// Prints the output, and on stderr everything else, as `rcrt call` does.
-#[allow(clippy::print_stderr)]
 fn show(name: &str, report: LiveReport, discards_writes: bool, output: Output) -> anyhow::Result<()> {
     let LiveReport { result, writes, console, duration_ms, .. } = report;
     if output.is_json() {

@@ -67,7 +67,6 @@ struct ToolWatch<'w> {
 
 impl ToolWatch<'_> {
     /// An error is printed once, and the files are tried again until that succeeds.
-    #[allow(clippy::print_stderr)]
     async fn run(mut self, publisher: Option<&Publisher>) -> std::convert::Infallible {
         let mut last_error = None;
         loop {

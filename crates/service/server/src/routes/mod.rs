@@ -75,7 +75,6 @@ fn entry(access: Access, route: UtoipaMethodRouter<ServerState>) -> RouteEntry {
 }
 
 /// Every operation of the server.
-#[allow(clippy::too_many_lines)] // A table.
 pub fn table() -> Vec<RouteEntry> {
     let mut entries = operations_of_the_api();
     entries.extend(protocols());
