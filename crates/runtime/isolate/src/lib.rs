@@ -15,6 +15,7 @@ mod engine;
 mod extensions;
 #[cfg(target_os = "linux")]
 pub mod generators;
+mod inbox;
 #[cfg_attr(not(target_os = "linux"), allow(dead_code))]
 mod isolate_fork;
 mod jail;

@@ -1,6 +1,5 @@
 //! The socket of the running call: ops are sent as frames, and replies are delivered to the waiting
-//! op. A separate thread reads the socket, so that the parent's messages arrive while tool code
-//! loops.
+//! op. `inbox.rs` reads the socket.
 
 use std::collections::HashMap;
 use std::io;
@@ -15,6 +14,8 @@ use rcrt_sandbox::protocol::{
     BODY_WINDOW_BYTES, BodyEnd, Frame, FrameError, Kind, MAX_OPS_IN_FLIGHT, UPLOAD_WINDOW_BYTES, decode, write_frame,
 };
 use tokio::sync::{Notify, mpsc, oneshot};
+
+use crate::inbox::Turn;
 
 /// One chunk of a response's body, or its error.
 pub type BodyPiece = Result<Bytes, OpError>;
@@ -32,6 +33,8 @@ struct Shared {
     ops: Mutex<Ops>,
     /// The running call; 0 between calls. Frames of another call are late and dropped.
     call: AtomicU32,
+    /// Who reads the replies.
+    turn: Turn,
 }
 
 #[derive(Default)]
@@ -71,7 +74,7 @@ impl Credit {
     }
 }
 
-fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -80,6 +83,10 @@ impl Link {
     pub fn use_socket(&self, socket: &UnixStream) -> io::Result<()> {
         *held(&self.0.writer) = Some(socket.try_clone()?);
         Ok(())
+    }
+
+    pub fn turn(&self) -> &Turn {
+        &self.0.turn
     }
 
     pub fn call(&self) -> u32 {
@@ -122,6 +129,8 @@ impl Link {
         let op = ops.last;
         let (reply, wait) = oneshot::channel();
         ops.waiting.insert(op, reply);
+        drop(ops);
+        self.0.turn.expect_reply();
         Ok((op, wait))
     }
 

@@ -1,11 +1,9 @@
-//! A process that runs calls. Its first thread owns the isolate and runs them; a second thread
-//! reads the socket and can stop the running call. Two more threads meter it and do background
-//! work.
+//! A process that runs calls. Its first thread owns the isolate, reads calls and runs them; a
+//! second thread reads the socket while a call waits or runs for long, and can stop it. Two more
+//! threads meter the call and do background work.
 
-use std::io::BufReader;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
-use std::thread;
 use std::time::Duration;
 
 use deno_core::v8;
@@ -15,14 +13,15 @@ use rcrt_breadcrumb::ErrorCode;
 use rcrt_sandbox::Isolation;
 use rcrt_sandbox::protocol::{
     CallDone, CallResult, CallStart, Frame, FrameError, Hello, Kind, PROTOCOL_VERSION, Protection, Ready, StartMarker,
-    decode, encode, read_frame,
+    encode,
 };
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::Notify;
 use tokio::time::timeout;
 
 use crate::call::{self, Work};
 use crate::crypto_thread;
 use crate::engine::{self, Isolate};
+use crate::inbox::{Frames, Inbox};
 use crate::isolate_fork::{self, IsolateTurn};
 use crate::jail::{self, OwnMemory, OwnProcFolder};
 use crate::link::Link;
@@ -37,8 +36,6 @@ const ISOLATES: u32 = 10_000;
 /// The delay after a call before its isolate is dropped and the next one created, unless a call is
 /// waiting: the CPU is first used to write and read the result.
 const AFTER_ANSWER: Duration = Duration::from_millis(4);
-/// Read buffer size, in bytes.
-const READ_AT_ONCE: usize = 16 * 1024;
 /// Exit status of a process that panicked.
 const PANICKED: i32 = 101;
 /// Limits that the engine does not enforce alone: it cannot interrupt long built-in functions, so
@@ -82,16 +79,15 @@ impl Serving {
     pub async fn serve(self, isolate: Isolate) -> Result<(), WorkerError> {
         let Self { socket, link, stop, meter, startup, memory_mb, protections, own, turn } = self;
         link.use_socket(&socket).map_err(FrameError::Io)?;
-        let (calls, waiting) = mpsc::channel(2);
         crypto_thread::start();
-        meter.start(own).map_err(WorkerError::Threads)?;
-        let spent = Arc::new(Notify::new());
-        let closed = if turn.is_some() { isolate_fork::PARENT_IS_GONE } else { 0 };
+        meter.start(own, link.turn().clone()).map_err(WorkerError::Threads)?;
+        let mut frames = Frames::new(socket, link.clone(), stop.clone());
         let mark = matches!(turn, Some(IsolateTurn::Later)).then(draw_mark);
-        let reader = Reader { link: link.clone(), stop: stop.clone(), calls, spent: spent.clone(), mark };
-        reader.start(socket, closed)?;
-        let spent = turn.is_some().then_some(spent);
-        Host { link, stop, startup, memory_mb, protections, meter, spent }.serve(isolate, mark, waiting).await
+        frames.mark = mark;
+        frames.closed = if turn.is_some() { isolate_fork::PARENT_IS_GONE } else { 0 };
+        let spent = turn.is_some().then(|| frames.spent.clone());
+        let inbox = Inbox::open(frames)?;
+        Host { link, stop, startup, memory_mb, protections, meter, spent }.serve(isolate, mark, inbox).await
     }
 }
 
@@ -100,55 +96,6 @@ fn draw_mark() -> StartMarker {
     let mut bytes = [0; 16];
     OsRng.fill_bytes(&mut bytes);
     StartMarker::new(bytes)
-}
-
-/// The thread that reads the socket.
-struct Reader {
-    link: Link,
-    stop: Stop,
-    calls: mpsc::Sender<Work>,
-    spent: Arc<Notify>,
-    /// Set if another process used the socket before: everything before the mark was for that one.
-    mark: Option<StartMarker>,
-}
-
-impl Reader {
-    /// When the socket closes, the process exits at once with the status `closed`: the result has
-    /// no receiver. No waiting, no unwinding of the engine.
-    fn start(self, socket: UnixStream, closed: i32) -> Result<(), WorkerError> {
-        let read = move || exit(&self.read(socket), closed);
-        thread::Builder::new().name("reader".into()).spawn(read).map_err(WorkerError::Threads)?;
-        Ok(())
-    }
-
-    fn read(self, socket: UnixStream) -> Result<(), WorkerError> {
-        let mut socket = BufReader::with_capacity(READ_AT_ONCE, socket);
-        if let Some(mark) = self.mark
-            && !mark.skip_to(&mut socket).map_err(FrameError::Io)?
-        {
-            return Ok(());
-        }
-        let (mut cache, mut is_spent) = (None, false);
-        while let Some(frame) = read_frame(&mut socket)? {
-            match frame.kind {
-                Kind::CodeCache => cache = Some(frame.payload),
-                Kind::Call => {
-                    let start = decode(&frame.payload)?;
-                    if self.calls.try_send(Work { call: frame.call, start, cache: cache.take() }).is_err() {
-                        return Ok(());
-                    }
-                }
-                Kind::Cancel => self.stop.tell(frame.call),
-                Kind::Spent if is_spent => isolate_fork::leave(isolate_fork::DONE),
-                Kind::Spent => {
-                    is_spent = true;
-                    self.spent.notify_one();
-                }
-                _ => self.link.deliver(frame)?,
-            }
-        }
-        Ok(())
-    }
 }
 
 /// A panic cannot unwind through the engine: the abort would look like an out-of-memory error.
@@ -194,7 +141,7 @@ impl Host {
         mut self,
         isolate: Isolate,
         mark: Option<StartMarker>,
-        mut waiting: mpsc::Receiver<Work>,
+        mut inbox: Inbox,
     ) -> Result<(), WorkerError> {
         let mut ready = Some(isolate);
         jail::seal(&mut self.protections);
@@ -205,7 +152,7 @@ impl Host {
                 self.link.send_frame(&Frame::new(Kind::Ready, 0, 0, encode(&ready)?))?;
             }
         }
-        let mut next = waiting.recv().await;
+        let mut next = inbox.next().await;
         while let Some(work) = next {
             let start = &work.start;
             let isolate = match ready.take() {
@@ -235,22 +182,24 @@ impl Host {
                 }
             };
             if let (Some(spent), None) = (&self.spent, &ready) {
+                inbox.read_beside();
                 spent.notified().await;
                 tokio::time::sleep(AFTER_ANSWER).await;
                 isolate_fork::leave(isolate_fork::DONE);
             }
             next = if ready.is_none() {
-                let waits = timeout(AFTER_ANSWER, waiting.recv()).await;
+                inbox.read_beside();
+                let waits = timeout(AFTER_ANSWER, inbox.next()).await;
                 drop(spent);
                 // In idle time; if this fails, the next call reports it.
                 ready = self.isolate().ok();
                 self.link.send_frame(&Frame::new(Kind::Ready, 0, 0, Vec::new()))?;
                 match waits {
                     Ok(next) => next,
-                    Err(_) => waiting.recv().await,
+                    Err(_) => inbox.next().await,
                 }
             } else {
-                waiting.recv().await
+                inbox.next().await
             };
         }
         Ok(())

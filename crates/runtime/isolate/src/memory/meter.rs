@@ -1,6 +1,7 @@
-//! A thread that makes the running isolate check its memory every few milliseconds. It sleeps while
-//! no call runs and while the isolate's thread waits: a waiting call allocates nothing, and checks
-//! of a thousand waiting calls would keep the machine busy.
+//! A thread that makes the running isolate check its memory every few milliseconds, and lets the
+//! reader read during a call that is not over at once. It sleeps while no call runs and while the
+//! isolate's thread waits: a waiting call allocates nothing, and checks of a thousand waiting calls
+//! would keep the machine busy.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -10,6 +11,7 @@ use std::{io, thread};
 use deno_core::v8;
 
 use super::Account;
+use crate::inbox::Turn;
 use crate::jail::OwnMemory;
 
 const PERIOD: Duration = Duration::from_millis(4);
@@ -34,22 +36,25 @@ struct Shared {
 struct Running {
     isolate: v8::IsolateHandle,
     account: Arc<Account>,
+    /// It was seen at a check.
+    is_seen: bool,
 }
 
 impl Meter {
-    /// Starts the thread, once. It runs until the process exits; `process` is the process's memory.
-    pub fn start(&self, process: OwnMemory) -> io::Result<()> {
+    /// Starts the thread, once. It runs until the process exits; `process` is the process's memory,
+    /// `turn` who reads its socket.
+    pub fn start(&self, process: OwnMemory, turn: Turn) -> io::Result<()> {
         let is_first = self.0.process.set(process).is_ok();
         if is_first {
             let watched = self.0.clone();
-            thread::Builder::new().name("meter".into()).spawn(move || watched.watch())?;
+            thread::Builder::new().name("meter".into()).spawn(move || watched.watch(&turn))?;
         }
         Ok(())
     }
 
     pub fn begin(&self, isolate: &mut v8::Isolate, account: Arc<Account>) {
         account.begin(isolate, || self.0.data_bytes());
-        *self.0.held() = Some(Running { isolate: isolate.thread_safe_handle(), account });
+        *self.0.held() = Some(Running { isolate: isolate.thread_safe_handle(), account, is_seen: false });
         self.0.wake();
     }
 
@@ -91,7 +96,7 @@ impl Shared {
         running.is_none() || self.is_waiting.load(Ordering::SeqCst)
     }
 
-    fn watch(&self) {
+    fn watch(&self, turn: &Turn) {
         let mut held = self.held();
         let mut idle = 0;
         loop {
@@ -105,7 +110,11 @@ impl Shared {
             }
             // A call can do as much before the first check as between two checks.
             held = self.begun.wait_timeout(held, PERIOD).unwrap_or_else(PoisonError::into_inner).0;
-            if let Some(running) = &*held {
+            if let Some(running) = &mut *held {
+                // Only now: most calls are over before, and the parent does not end them.
+                if std::mem::replace(&mut running.is_seen, true) {
+                    turn.hand_over();
+                }
                 // Also if the isolate waits: it checks when its code continues.
                 running.account.ask(&running.isolate, self.data_bytes());
             }
