@@ -24,7 +24,11 @@ pub async fn write(database: &Database, manifest: &Manifest, path: &Path, key: &
 
 async fn copy(database: &Database, draft: &mut Draft) -> Result<(), BackupError> {
     let mut command = database.command("pg_dump")?;
-    command.args(["--format=custom", "--no-owner"]).stdin(Stdio::null()).stdout(Stdio::piped());
+    // The server that restores it may not have the compression of this one.
+    command
+        .args(["--format=custom", "--no-owner", "--no-toast-compression"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped());
     let mut child = spawn(command)?;
     let (Some(archive), Some(mut stderr_pipe)) = (child.stdout.take(), child.stderr.take()) else {
         return Err(failure("pg_dump", b"its output cannot be read"));

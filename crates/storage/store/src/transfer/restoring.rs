@@ -165,7 +165,8 @@ fn random_password() -> String {
 
 /// Makes the event numbers of a restored database continue above all that were handed out before,
 /// up to `horizon`, even in a cluster that has counted fewer transactions. The numbers in between
-/// belong to events that the restore undid. A subscriber that names one of them gets an error.
+/// belong to events that the restore undid. A subscriber that names one of them gets an error. Also
+/// chooses the compression that this server has.
 pub async fn continue_event_numbers(admin_url: &str, horizon: i64) -> Result<(), StoreError> {
     Ok(move_event_base(admin_url, horizon).await?)
 }
@@ -194,6 +195,7 @@ async fn move_event_base(admin_url: &str, horizon: i64) -> Result<()> {
         .bind((present + base) << ORDINAL_BITS)
         .execute(&mut *tx)
         .await?;
+    sqlx::query("SELECT choose_compression()").execute(&mut *tx).await?;
     tx.commit().await?;
     let _ = connection.close().await;
     Ok(())
