@@ -63,12 +63,18 @@ fn is_rounded(number: &Number) -> bool {
     integer.is_some_and(|integer| integer as f64 as i128 != integer)
 }
 
+/// A run of `LONG` digits has one at a multiple of `LONG`, so only these bytes are examined.
 fn has_long_number(json: &[u8]) -> bool {
-    let mut run = 0;
-    json.iter().any(|byte| {
-        run = if byte.is_ascii_digit() { run + 1 } else { 0 };
-        run >= LONG
+    (0..json.len()).step_by(LONG).any(|at| {
+        let (before, from) = json.split_at(at);
+        let from = digits(from.iter());
+        from > 0 && digits(before.iter().rev()) + from >= LONG
     })
+}
+
+/// How many of the next bytes are digits, up to `LONG`.
+fn digits<'j>(json: impl Iterator<Item = &'j u8>) -> usize {
+    json.take(LONG).take_while(|byte| byte.is_ascii_digit()).count()
 }
 
 /// A step of the path: the range of a key's text with its quotes, or an index.

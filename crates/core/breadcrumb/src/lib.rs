@@ -51,6 +51,7 @@ mod hex;
 mod host;
 mod hygiene;
 mod identity;
+mod json_size;
 mod large_result;
 pub mod limits;
 mod matcher;
@@ -121,6 +122,7 @@ pub use identity::{
     AgentInfo, AgentRegistration, AgentStatus, Identity, MEMORY_OF_CALLER_TAG, NewAgent, NewAgentKey, Role,
     TRIGGERED_BY_TAG, Tenancy, TenantInfo, TokenRevocation, WhichTokens,
 };
+pub use json_size::{json_bytes, object_bytes};
 pub use large_result::{LARGE_RESULT_READERS, LargeResult, LargeResultKind, LargeResultMarker, model_text};
 pub use limits::{
     LimitName, LimitReached, Limits, MAX_BREADCRUMBS_WRITTEN, MAX_BYTES_WRITTEN, MAX_DESCENDANTS, MAX_TIMEOUT_MS,

@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use crate::{
     Breadcrumb, MAX_RECORD_BYTES, RequestKind, Sensitivity, TimeToLive, TtlType, Violation, Violations, Visibility,
-    hex, ttl,
+    hex, object_bytes, ttl,
 };
 
 /// The most tags of one record.
@@ -291,31 +291,8 @@ fn check_context(found: &mut Violations, context: &Map<String, Value>) {
         }
         found.json(&format!("context.{key:.100}"), value);
     }
-    match text_bytes(context) {
-        Ok(size) if size > MAX_RECORD_BYTES => {
-            found.add("context", format!("is {size} bytes of JSON; at most {MAX_RECORD_BYTES} are allowed"));
-        }
-        Ok(_) => {}
-        Err(error) => found.add("context", format!("cannot be written as JSON: {error}")),
-    }
-}
-
-/// The length of the context's JSON text, without allocating it.
-fn text_bytes(context: &Map<String, Value>) -> serde_json::Result<usize> {
-    let mut counted = ByteCounter(0);
-    serde_json::to_writer(&mut counted, context)?;
-    Ok(counted.0)
-}
-
-struct ByteCounter(usize);
-
-impl std::io::Write for ByteCounter {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0 += bytes.len();
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
+    let size = object_bytes(context);
+    if size > MAX_RECORD_BYTES {
+        found.add("context", format!("is {size} bytes of JSON; at most {MAX_RECORD_BYTES} are allowed"));
     }
 }

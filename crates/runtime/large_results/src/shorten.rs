@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use chrono::{SecondsFormat, Utc};
-use rcrt_breadcrumb::{LargeResult, LargeResultKind, LargeResultMarker, StoreError, ToolRequest};
+use rcrt_breadcrumb::{LargeResult, LargeResultKind, LargeResultMarker, StoreError, ToolRequest, json_bytes};
 use serde_json::{Map, Value, json};
 use tokio::task::{JoinSet, spawn_blocking};
 
@@ -104,13 +104,12 @@ enum Measured {
 }
 
 fn measure(output: Value, most: usize, chunk: Option<usize>) -> Measured {
-    let text = text_of(&output);
     // A character has at least one byte, so most results need no count.
-    let bytes = serde_json::to_string(&output).map_or(0, |json| json.len());
+    let bytes = json_bytes(&output);
     if bytes <= most {
-        drop(text);
         return Measured::Small(output);
     }
+    let text = text_of(&output);
     let characters = text.chars().count();
     if characters <= most && bytes <= MAX_RESULT_BYTES {
         drop(text);

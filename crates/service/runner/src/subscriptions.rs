@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rcrt_breadcrumb::{
     Breadcrumbs, Event, Fuel, MAX_RECORD_BYTES, NewBreadcrumb, OutOfFuel, Records, StoreError, ToolRequest, Visibility,
-    schema_names,
+    object_bytes, schema_names,
 };
 use rcrt_executors::TriggerChain;
 use serde_json::{Map, Value, json};
@@ -175,7 +175,7 @@ fn request(tool: &Candidate, event: &Event) -> NewBreadcrumb {
     };
     // The request must fit into one record together with the triggering record. If it does not, the
     // tool can read that record itself.
-    if serde_json::to_string(&event.context).map_or(0, |text| text.len()) > MAX_RECORD_BYTES / 2 {
+    if object_bytes(&event.context) > MAX_RECORD_BYTES / 2 {
         trigger.insert("context".into(), json!({}));
         trigger.insert("context_omitted".into(), true.into());
     }

@@ -8,6 +8,7 @@ mod deprecation;
 mod event;
 mod exact_numbers;
 mod host;
+mod json_size;
 mod model_call;
 mod near_miss;
 mod nearest;

@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 use opentelemetry::context::FutureExt;
 use rcrt_breadcrumb::{
     Breadcrumb, Breadcrumbs, Claim, ErrorCode, MAX_RECORD_BYTES, NewBreadcrumb, Release, Sensitivity, StoreError,
-    ToolFailure, ToolRequest, ToolResponse, Visibility,
+    ToolFailure, ToolRequest, ToolResponse, Visibility, object_bytes,
 };
 use rcrt_executors::TriggerChain;
 use serde_json::{Map, Value, json};
@@ -284,7 +284,7 @@ pub(crate) fn inherited(request: &Breadcrumb) -> Visibility {
 /// Why the store would refuse this response.
 fn unstorable(record: &NewBreadcrumb) -> Option<ToolFailure> {
     let violations = record.check().err()?;
-    let size = serde_json::to_string(&record.context).map_or(0, |text| text.len());
+    let size = object_bytes(&record.context);
     if size > MAX_RECORD_BYTES {
         let message = format!("the result is {size} bytes of JSON; at most {MAX_RECORD_BYTES} fit into a response");
         let details = json!({"size_bytes": size, "limit_bytes": MAX_RECORD_BYTES});

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
-use rcrt_breadcrumb::{ErrorCode, Limits, ToolRequest};
+use rcrt_breadcrumb::{ErrorCode, Limits, NewBreadcrumb, ToolRequest};
 use rcrt_executors::{CallDebug, EffectGate, EffectGateOpener, ToolCall, ToolOutput};
 use serde_json::Value;
 
@@ -152,6 +152,11 @@ fn begin(tool: &Arc<Tool>, mut call: ToolCall) -> StartedRun {
     let (effect_gate, waits) = EffectGate::closed();
     call.effect_gate = waits;
     StartedRun { run: Run::begin(tool.clone(), call), effect_gate }
+}
+
+/// Whether a call with this input is small enough to begin before its request is written.
+pub(crate) fn has_small_input(request: &NewBreadcrumb) -> bool {
+    request.context.get("input").is_none_or(|input| takes_at_most(MOST_INPUT, input))
 }
 
 /// Whether the value takes so many bytes, about.

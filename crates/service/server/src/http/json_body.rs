@@ -23,6 +23,9 @@ pub const MAX_BODY_BYTES: usize = MAX_RECORD_BYTES + 1024 * 1024;
 #[derive(Debug, Clone, Copy)]
 pub struct BodyLimit(pub usize);
 
+/// The most bytes that are reserved for a body before they have arrived.
+const MAX_RESERVED: usize = 1024 * 1024 + 64 * 1024;
+
 /// How long a body may take to arrive.
 pub const BODY_TIME: Duration = Duration::from_mins(1);
 
@@ -92,10 +95,10 @@ async fn bytes(request: Request) -> Result<Bytes, Problem> {
     if declared.is_some_and(|bytes: usize| bytes > most) {
         return Err(Problem::too_large(most));
     }
-    tokio::time::timeout(BODY_TIME, read(request.into_body(), most)).await.map_err(|_| Problem::timeout())?
+    tokio::time::timeout(BODY_TIME, read(request.into_body(), declared, most)).await.map_err(|_| Problem::timeout())?
 }
 
-async fn read(body: Body, most: usize) -> Result<Bytes, Problem> {
+async fn read(body: Body, declared: Option<usize>, most: usize) -> Result<Bytes, Problem> {
     let mut body = body.into_data_stream();
     // Most bodies arrive in one part, which is returned without a copy.
     let (mut first, mut read) = (Bytes::new(), BytesMut::new());
@@ -107,6 +110,9 @@ async fn read(body: Body, most: usize) -> Result<Bytes, Problem> {
         if first.is_empty() && read.is_empty() {
             first = part;
         } else {
+            if read.is_empty() {
+                read.reserve(declared.unwrap_or_default().min(MAX_RESERVED));
+            }
             read.extend_from_slice(&std::mem::take(&mut first));
             read.extend_from_slice(&part);
         }

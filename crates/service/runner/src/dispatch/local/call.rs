@@ -21,7 +21,7 @@ use crate::coordination::slots::Slot;
 use crate::dispatch::calls::{SLOT_WAIT, WaitingForSlot};
 use crate::execution::call::{AcceptedCall, StartState};
 use crate::execution::preparation::{UncommittedCall, UncommittedResponse};
-use crate::execution::speculative_run::PreparedRun;
+use crate::execution::speculative_run::{PreparedRun, has_small_input};
 use crate::execution::tool_access::Refusal;
 use crate::registry::tool::Tool;
 use crate::registry::tool_rights::ToolRights;
@@ -121,7 +121,9 @@ impl LocalCall {
             is_held_back,
             asked,
             is_to_begin: true,
-            uncommitted: tool.may_speculate().then(|| request.uncommitted(id, deadline_ms)),
+            // A large input is not copied: its call would wait for the write.
+            uncommitted: (tool.may_speculate() && has_small_input(&request.record))
+                .then(|| request.uncommitted(id, deadline_ms)),
             prepared: None,
             prepared_in: Duration::ZERO,
             max_attempts: None,
