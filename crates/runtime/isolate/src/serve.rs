@@ -13,7 +13,7 @@ use rcrt_breadcrumb::ErrorCode;
 use rcrt_sandbox::Isolation;
 use rcrt_sandbox::protocol::{
     CallDone, CallResult, CallStart, Frame, FrameError, Hello, Kind, PROTOCOL_VERSION, Protection, Ready, StartMarker,
-    encode,
+    encode, encode_large,
 };
 use tokio::sync::Notify;
 use tokio::time::timeout;
@@ -137,12 +137,7 @@ fn was_stopped(result: &CallResult) -> bool {
 }
 
 impl Host {
-    async fn serve(
-        mut self,
-        isolate: Isolate,
-        mark: Option<StartMarker>,
-        mut inbox: Inbox,
-    ) -> Result<(), WorkerError> {
+    async fn serve(mut self, isolate: Isolate, mark: Option<StartMarker>, mut inbox: Inbox) -> Result<(), WorkerError> {
         let mut ready = Some(isolate);
         jail::seal(&mut self.protections);
         match mark {
@@ -261,7 +256,8 @@ impl Host {
     }
 
     fn done(&self, call: u32, done: &CallDone) -> Result<(), WorkerError> {
-        let done = encode(done)?;
+        let bytes = if let CallResult::Ok(json) = &done.result { json.get().len() } else { 0 };
+        let done = encode_large(done, bytes)?;
         Ok(self.link.send_frame(&Frame::new(Kind::Done, call, 0, done))?)
     }
 

@@ -1,9 +1,10 @@
 //! The sandbox's public interface.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use serde_json::json;
+use serde::Serialize;
 use serde_json::value::to_raw_value;
 use tokio::sync::{Mutex, Semaphore};
 use tokio::task::JoinHandle;
@@ -14,13 +15,15 @@ use crate::call_end::CallEnd;
 use crate::console::Console;
 use crate::limits::Cgroups;
 use crate::pool::{Kept, Pool, PooledWorker, WorkerRequest};
-use crate::protocol::{CallStart, MAX_INPUT_BYTES, encode};
+use crate::protocol::{CallStart, MAX_INPUT_BYTES, encode_large};
 use crate::snapshot::Snapshot;
 use crate::spawner::Spawner;
 use crate::supervise::{Ending, Watch, WorkerFate, supervise};
 use crate::upload::UploadCapacity;
 use crate::worker::Death;
-use crate::{CgroupUse, HostOps, Invocation, Isolation, Report, RunOutcome, SandboxError, SandboxOptions, Task};
+use crate::{
+    CgroupUse, HostOps, Invocation, Isolation, Report, RequestContext, RunOutcome, SandboxError, SandboxOptions, Task,
+};
 
 /// How many workers a call tries. A worker without a process for it is due to its tenant's earlier
 /// calls, not to this call.
@@ -262,6 +265,13 @@ impl Drop for Sandbox {
     }
 }
 
+/// What the tool gets beside its input.
+#[derive(Serialize)]
+struct CallContext<'c> {
+    request: &'c RequestContext,
+    secrets: &'c BTreeMap<String, String>,
+}
+
 fn start_payload(
     invocation: &Invocation,
     isolation: Isolation,
@@ -271,16 +281,18 @@ fn start_payload(
 ) -> Result<Bytes, CallEnd> {
     let unreadable = |error: serde_json::Error| CallEnd::Breach(format!("cannot encode the input: {error}"));
     let input = to_raw_value(&invocation.input).map_err(unreadable)?;
-    let context = json!({ "request": invocation.request, "secrets": invocation.secrets });
+    let context = CallContext { request: &invocation.request, secrets: &invocation.secrets };
     let context = to_raw_value(&context).map_err(unreadable)?;
     let bytes = input.get().len() + context.get().len();
     if bytes > MAX_INPUT_BYTES {
         return Err(CallEnd::InputSize(bytes as u64));
     }
+    let javascript = (!has_script).then(|| invocation.script.javascript.clone());
+    let texts = bytes + javascript.as_ref().map_or(0, String::len);
     let start = CallStart {
         task: invocation.task,
         file_name: invocation.script.file_name.clone(),
-        javascript: (!has_script).then(|| invocation.script.javascript.clone()),
+        javascript,
         input,
         context,
         memory_mb: invocation.limits.memory_mb,
@@ -290,7 +302,7 @@ fn start_payload(
         wants_cache,
         seed: invocation.seed,
     };
-    encode(&start).map_err(unreadable)
+    encode_large(&start, texts).map_err(unreadable)
 }
 
 /// Derives a call's ending from how its process ended.

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use futures::{SinkExt, StreamExt};
 use rcrt_breadcrumb::Limits;
+use tokio::io::AsyncWriteExt;
 use tokio::net::unix::OwnedWriteHalf;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::time::{Instant, sleep_until, timeout};
@@ -25,6 +26,8 @@ const CHANGES_BUILTINS: &str = " (calls of one tool can share a process, in whic
      get a process each, as with \"isolation\": \"process\")";
 /// The capacity of the queue of frames to the worker.
 const MAX_QUEUED_FRAMES: usize = 16;
+/// From how many bytes on a payload is not copied into the buffer of the socket's writer.
+const LARGE_PAYLOAD: usize = 128 * 1024;
 
 pub struct Watch<'a> {
     pub script: &'a Script,
@@ -198,7 +201,7 @@ async fn write(
     stop: &CancellationToken,
 ) -> Result<(), FrameError> {
     for frame in first {
-        sink.feed(frame).await?;
+        feed(sink, frame).await?;
     }
     sink.flush().await?;
     let mut is_cancel_sent = false;
@@ -211,12 +214,22 @@ async fn write(
             }
             frame = queue.recv() => {
                 let Some(frame) = frame else { return Ok(()) };
-                sink.feed(frame).await?;
+                feed(sink, frame).await?;
                 while let Ok(frame) = queue.try_recv() {
-                    sink.feed(frame).await?;
+                    feed(sink, frame).await?;
                 }
                 sink.flush().await?;
             }
         }
     }
+}
+
+/// Queues a frame to be sent with the next flush. A large payload is sent at once, without a copy.
+async fn feed(sink: &mut FramedWrite<OwnedWriteHalf, FrameCodec>, frame: Frame) -> Result<(), FrameError> {
+    if frame.payload.len() < LARGE_PAYLOAD {
+        return sink.feed(frame).await;
+    }
+    sink.write_buffer_mut().extend_from_slice(&frame.header()?);
+    sink.flush().await?;
+    Ok(sink.get_mut().write_all(&frame.payload).await?)
 }

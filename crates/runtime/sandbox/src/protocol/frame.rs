@@ -136,7 +136,8 @@ impl Frame {
         Some(u32::from_le_bytes(self.payload.as_ref().try_into().ok()?) as usize)
     }
 
-    fn header(&self) -> Result<[u8; 4 + HEADER_BYTES], FrameError> {
+    /// What comes before the payload.
+    pub(crate) fn header(&self) -> Result<[u8; 4 + HEADER_BYTES], FrameError> {
         if self.payload.len() > MAX_PAYLOAD_BYTES {
             return Err(FrameError::TooLong(self.payload.len()));
         }

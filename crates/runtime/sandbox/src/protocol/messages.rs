@@ -10,6 +10,9 @@ use serde_json::value::RawValue;
 use super::{Frame, Kind, PROTOCOL_VERSION, StartMarker};
 use crate::{FetchRequest, OpError, Seed, Task};
 
+/// Bytes of a message around its large texts, about.
+const ROOM_AROUND: usize = 512;
+
 /// The purpose of a worker process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -212,6 +215,13 @@ pub struct BodyEnd {
 
 pub fn encode<T: Serialize>(message: &T) -> Result<Bytes, serde_json::Error> {
     serde_json::to_vec(message).map(Bytes::from)
+}
+
+/// [`encode`] for a message that contains texts of this many bytes, which are then copied once.
+pub fn encode_large<T: Serialize>(message: &T, bytes: usize) -> Result<Bytes, serde_json::Error> {
+    let mut text = Vec::with_capacity(bytes + ROOM_AROUND);
+    serde_json::to_writer(&mut text, message)?;
+    Ok(text.into())
 }
 
 pub fn decode<T: DeserializeOwned>(payload: &[u8]) -> Result<T, serde_json::Error> {

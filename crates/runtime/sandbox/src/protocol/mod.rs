@@ -15,7 +15,7 @@ pub use fork_request::ForkRequest;
 pub use frame::{Frame, FrameCodec, FrameError, HEADER_BYTES, Kind, MAX_PAYLOAD_BYTES, read_frame, write_frame};
 pub use messages::{
     ApiReply, Begin, BodyEnd, CallDone, CallResult, CallStart, Failed, FetchHead, FetchReply, FetchStart, Hello, Mode,
-    ProgressUpdate, Protection, ProtectionState, Ready, decode, encode,
+    ProgressUpdate, Protection, ProtectionState, Ready, decode, encode, encode_large,
 };
 pub use start_marker::StartMarker;
 
