@@ -31,9 +31,9 @@ const RETRY: Duration = Duration::from_millis(250);
 const GAP_IS_FINAL_AFTER: TimeDelta = TimeDelta::hours(1);
 
 /// The most that is queued for one subscriber. A subscriber with more reads from the database
-/// instead.
+/// instead. All subscribers share the events, so what they wait for is in memory once.
 const QUEUE_EVENTS: usize = 256;
-const QUEUE_BYTES: usize = 8 * 1024 * 1024;
+const QUEUE_BYTES: usize = 32 * 1024 * 1024;
 
 /// The feeds of all tenants that have live subscribers.
 #[derive(Default)]
