@@ -7,3 +7,4 @@ pub(crate) mod revocation;
 pub(crate) mod token;
 pub(crate) mod token_keys;
 pub(crate) mod token_uses;
+pub(crate) mod verified_tokens;

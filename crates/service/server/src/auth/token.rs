@@ -1,6 +1,7 @@
 //! Tokens: JWTs signed with HMAC-SHA-256 that have the agent, its tenant, its roles, and the
 //! expiry.
 
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use jsonwebtoken::{Algorithm, Header, Validation};
@@ -10,6 +11,7 @@ use uuid::Uuid;
 
 use crate::ServerError;
 use crate::TokenKey;
+use crate::auth::token_keys::SigningKey;
 
 /// The least bytes of a signing key (the length of the hash, as RFC 7518 requires).
 pub const MIN_KEY_BYTES: usize = 32;
@@ -167,16 +169,22 @@ impl TokenKey {
     }
 
     pub fn verify(&self, token: &str) -> Result<VerifiedToken, TokenError> {
-        let claims = self.decode(token)?;
+        let now = now() as u64;
+        if let Some(verified) = self.verified().find(token, &self.keys(), now) {
+            return Ok(verified);
+        }
+        let (claims, keys) = self.decode(token)?;
         if claims.ticket_of.is_some() {
             return Err(TokenError::Forged);
         }
         let (id, expires_at) = (TokenId { jti: claims.jti, issued_at: claims.iat }, claims.exp);
-        Ok(claims.verified(id, expires_at))
+        let verified = claims.verified(id, expires_at);
+        self.verified().remember(token, keys, verified.clone(), now);
+        Ok(verified)
     }
 
     pub(crate) fn verify_ticket(&self, purpose: TicketUse, ticket: &str) -> Result<VerifiedTicket, TokenError> {
-        let claims = self.decode(ticket)?;
+        let (claims, _) = self.decode(ticket)?;
         let Some(of) = claims.ticket_of.as_ref().filter(|of| of.purpose == purpose) else {
             return Err(TokenError::Forged);
         };
@@ -185,7 +193,8 @@ impl TokenKey {
         Ok(VerifiedTicket { id, expires_at, token: claims.verified(of, until) })
     }
 
-    fn decode(&self, token: &str) -> Result<Claims, TokenError> {
+    /// Also returns the keys with which it was verified.
+    fn decode(&self, token: &str) -> Result<(Claims, Arc<Vec<SigningKey>>), TokenError> {
         let mut rules = Validation::new(Algorithm::HS256);
         rules.leeway = 0;
         let named = jsonwebtoken::decode_header(token).map_err(|_| TokenError::Forged)?.kid;
@@ -198,7 +207,8 @@ impl TokenKey {
             })
         });
         let decided = tried.find(|one| !matches!(one, Err(TokenError::Forged)));
-        Ok(decided.unwrap_or(Err(TokenError::Forged))?.claims)
+        let claims = decided.unwrap_or(Err(TokenError::Forged))?.claims;
+        Ok((claims, keys))
     }
 }
 

@@ -11,6 +11,7 @@ use parking_lot::{Mutex, RwLock};
 
 use crate::ServerError;
 use crate::auth::token::MIN_KEY_BYTES;
+use crate::auth::verified_tokens::VerifiedTokens;
 
 /// The longest time until a server notices new keys.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
@@ -27,6 +28,7 @@ struct Shared {
     ring: RwLock<Arc<Vec<SigningKey>>>,
     source: Option<Source>,
     asked: Mutex<Instant>,
+    verified: VerifiedTokens,
 }
 
 /// One key, with the id (`kid`) that its tokens name.
@@ -54,7 +56,8 @@ impl TokenKey {
 
     fn new(keys: &[&[u8]], source: Option<Source>) -> Result<Self, ServerError> {
         let ring = ring(keys.iter().copied())?;
-        Ok(Self(Arc::new(Shared { ring: RwLock::new(Arc::new(ring)), source, asked: Mutex::new(Instant::now()) })))
+        let (ring, asked) = (RwLock::new(Arc::new(ring)), Mutex::new(Instant::now()));
+        Ok(Self(Arc::new(Shared { ring, source, asked, verified: VerifiedTokens::default() })))
     }
 
     /// The id of the current signing key. It reveals nothing about the key.
@@ -68,6 +71,10 @@ impl TokenKey {
         let newest = keys.first().ok_or(ServerError::WeakTokenKey { bytes: 0 })?;
         let key = crypto::sign(purpose, &newest.encoding, Algorithm::HS256);
         key.map(String::into_bytes).map_err(|error| ServerError::Sign(error.to_string()))
+    }
+
+    pub(crate) fn verified(&self) -> &VerifiedTokens {
+        &self.0.verified
     }
 
     /// The current keys, newest first.

@@ -285,6 +285,28 @@ fn a_token_of_a_new_key_is_accepted_at_once() {
     assert_eq!(keys.verify(&token).unwrap().identity, identity);
 }
 
+#[test]
+fn a_token_that_was_accepted_ends_with_its_key() {
+    let (old, new) = (vec![1; 32], vec![2; 32]);
+    let identity = Identity {
+        owner_id: Uuid::new_v4(),
+        agent_id: Uuid::new_v4(),
+        roles: vec![Role::Curator],
+        profile: Profile::Main,
+    };
+    let issued = |key: &[u8]| TokenKey::from_bytes(key).unwrap().issue(&identity, Duration::from_hours(1)).unwrap();
+    let (token, fresh) = (issued(&old), issued(&new));
+    let came = std::sync::Arc::new(std::sync::Mutex::new(None));
+    let source = came.clone();
+    let keys = TokenKey::renewed_by(&[old], move || source.lock().unwrap().take()).unwrap();
+    let first = keys.verify(&token).unwrap();
+    assert_eq!(keys.verify(&token), Ok(first));
+    *came.lock().unwrap() = Some(vec![new]);
+    // Names a key that is not known, so the new keys are loaded.
+    assert!(keys.verify(&fresh).is_ok());
+    assert_eq!(keys.verify(&token), Err(TokenError::Forged));
+}
+
 #[tokio::test]
 async fn a_running_server_uses_new_keys() {
     let later = std::sync::Mutex::new(Some(vec![vec![2; 32]]));
