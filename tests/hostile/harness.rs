@@ -218,7 +218,7 @@ impl Answers {
                 }
                 let request = event.context.get("metadata").and_then(|metadata| metadata.get("request"));
                 for id in [event.context.get("request_id"), request].into_iter().flatten().filter_map(Value::as_str) {
-                    self.known.lock().unwrap().insert(id.to_owned(), event.context.clone());
+                    self.known.lock().unwrap().insert(id.to_owned(), event.context.clone().into());
                 }
                 self.news.notify_waiters();
             }

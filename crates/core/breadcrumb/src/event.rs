@@ -7,12 +7,11 @@ use chrono::{DateTime, Utc};
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::names::names;
-use crate::{Selector, StoreError};
+use crate::{EventContext, Selector, StoreError};
 
 /// An event's number in its tenant's order. Numbers grow but are not dense. A subscriber that names
 /// the last number it saw receives every later event once, in order.
@@ -58,7 +57,7 @@ pub struct Event {
     pub schema_name: Option<String>,
     pub updated_at: DateTime<Utc>,
     #[schema(value_type = Object)]
-    pub context: Map<String, Value>,
+    pub context: EventContext,
     /// The record's `sensitivity` is `secret`, so its context is empty here.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub redacted: bool,

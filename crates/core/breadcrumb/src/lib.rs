@@ -42,6 +42,7 @@ mod deserialize_from_object;
 mod egress_log;
 mod embedder;
 mod event;
+mod event_context;
 mod exact_numbers;
 mod example;
 mod fetch;
@@ -108,6 +109,7 @@ pub use embedder::{EmbedError, EmbedPriority, Embedder, EmbeddingModel};
 pub use event::{
     Event, EventKind, EventNumber, EventSink, EventStream, SubscribeOptions, SubscriptionItem, SubscriptionStream,
 };
+pub use event_context::EventContext;
 pub use exact_numbers::{check_javascript_numbers, check_numbers};
 pub use example::{
     Example, ExampleRecord, ExpectedFailure, ExpectedRequest, GivenFailure, GivenResponse, HttpExchange, StatedCall,

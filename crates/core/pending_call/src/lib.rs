@@ -211,7 +211,7 @@ fn read(event: Event, asked: &PendingCall, watching: &dyn CallObserver) -> Seen 
             match event.context.get("metadata").and_then(|metadata| metadata.get("request")) {
                 None => return Seen::MaybeResponse,
                 request if of_call(request) => {
-                    return Seen::Response(CallResponse { record: event.breadcrumb_id, context: event.context });
+                    return Seen::Response(CallResponse { record: event.breadcrumb_id, context: event.context.into() });
                 }
                 Some(_) => {}
             }

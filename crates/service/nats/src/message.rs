@@ -2,8 +2,7 @@
 
 use std::fmt::Write as _;
 
-use rcrt_breadcrumb::Event;
-use serde_json::Map;
+use rcrt_breadcrumb::{Event, EventContext};
 
 /// All subjects begin with this.
 pub(crate) const PREFIX: &str = "rcrt";
@@ -28,7 +27,7 @@ impl Message {
         let mut headers = vec![(MESSAGE_ID, event.number.to_string()), (KIND, event.kind.as_str().to_owned())];
         let mut payload = serde_json::to_vec(event)?;
         if payload.len() + header_text(&headers).len() > most {
-            let bare = Event { context: Map::new(), ..event.clone() };
+            let bare = Event { context: EventContext::default(), ..event.clone() };
             headers.push((OMITTED, "omitted".to_owned()));
             payload = serde_json::to_vec(&bare)?;
         }

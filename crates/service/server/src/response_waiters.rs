@@ -14,8 +14,10 @@ use std::{
 
 use futures::StreamExt;
 use parking_lot::Mutex;
-use rcrt_breadcrumb::{CallQueue, Created, Event, EventKind, EventStream, Events, StoreError, schema_names};
-use serde_json::{Map, Value};
+use rcrt_breadcrumb::{
+    CallQueue, Created, Event, EventContext, EventKind, EventStream, Events, StoreError, schema_names,
+};
+use serde_json::Value;
 use tokio::{
     sync::{Notify, watch},
     time::{MissedTickBehavior, interval},
@@ -110,14 +112,14 @@ impl ResponseWaiters {
         store: &Arc<impl Events + CallQueue + ?Sized>,
         created: &Created,
         request_id: &str,
-    ) -> Result<Map<String, Value>, StoreError> {
+    ) -> Result<EventContext, StoreError> {
         let mut must_look = created.replayed;
         loop {
             let (mut guard, may_be_answered) = listener.register(created.id, request_id);
             must_look |= may_be_answered;
             loop {
                 if must_look && let Some(response) = store.call(created.id).await?.response {
-                    return Ok(store.get(response).await?.context);
+                    return Ok(store.get(response).await?.context.into());
                 }
                 match guard.next_wakeup().await {
                     Some(Wakeup::Answer(context)) => return Ok(context),
@@ -172,7 +174,7 @@ struct Waiter {
 /// Why a waiter wakes.
 enum Wakeup {
     /// The response's context.
-    Answer(Map<String, Value>),
+    Answer(EventContext),
     /// A response arrived that does not name its request.
     CheckStore,
 }

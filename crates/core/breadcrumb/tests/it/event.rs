@@ -16,7 +16,7 @@ fn event_json_has_the_documented_shape() {
         tags: vec!["a".into()],
         schema_name: Some("note.v1".into()),
         updated_at: Utc.with_ymd_and_hms(2026, 1, 2, 3, 4, 5).unwrap(),
-        context: object(json!({"k": true})),
+        context: object(json!({"k": true})).into(),
         redacted: false,
         private: false,
     };

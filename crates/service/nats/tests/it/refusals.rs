@@ -1,8 +1,7 @@
 use std::net::TcpListener;
 
-use rcrt_breadcrumb::{Event, EventKind, EventNumber, EventSink};
+use rcrt_breadcrumb::{Event, EventContext, EventKind, EventNumber, EventSink};
 use rcrt_nats::{Address, NatsCopy};
-use serde_json::Map;
 use uuid::Uuid;
 
 use crate::server::{Nats, messages};
@@ -17,7 +16,7 @@ fn event(number: i64) -> Event {
         tags: Vec::new(),
         schema_name: Some("x".into()),
         updated_at: "2026-01-01T00:00:00Z".parse().unwrap(),
-        context: Map::new(),
+        context: EventContext::default(),
         redacted: false,
         private: false,
     }

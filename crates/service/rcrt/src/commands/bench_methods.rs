@@ -123,7 +123,7 @@ impl CallMethod for EventMethod {
         };
         let event = tokio::time::timeout(PATIENCE, both).await.map_err(|_| no_response())??;
         drop(waiter);
-        ToolResponse::deserialize(Value::Object(event.context))
+        ToolResponse::deserialize(Value::Object(event.context.into()))
             .map_err(|error| StoreError::Internal(format!("the response cannot be read: {error}")))
     }
 }

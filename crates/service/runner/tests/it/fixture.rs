@@ -181,13 +181,13 @@ impl Fixture {
     pub async fn tool_error(&self, tool_id: Uuid, mut passes: impl FnMut(&Value) -> bool) -> Value {
         let event = self
             .event(|event| {
-                let context = Value::Object(event.context.clone());
+                let context = Value::Object(event.context.clone().into());
                 event.schema_name.as_deref() == Some(schema_names::TOOL_ERROR)
                     && context["tool_id"] == tool_id.to_string()
                     && passes(&context)
             })
             .await;
-        Value::Object(event.context)
+        Value::Object(event.context.into())
     }
 }
 

@@ -24,7 +24,7 @@ async fn all_answered_once(fixture: &Fixture, count: usize) {
     let is_good = |context: &Value| context["status"] == "success" && context["metadata"]["attempt"] == 1;
     fixture
         .events(count, |event| {
-            let context = Value::Object(event.context.clone());
+            let context = Value::Object(event.context.clone().into());
             event.schema_name.as_deref() == Some(schema_names::TOOL_RESPONSE)
                 && is_good(&context)
                 && answered.insert(context["request_id"].to_string())

@@ -7,8 +7,8 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use rcrt_breadcrumb::{
-    Created, ErrorCode, ModelCall, NewBreadcrumb, StoreError, ToolFailure, ToolFormat, ToolRequest, ToolResponse,
-    Violations,
+    Created, ErrorCode, EventContext, ModelCall, NewBreadcrumb, StoreError, ToolFailure, ToolFormat, ToolRequest,
+    ToolResponse, Violations,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -197,7 +197,7 @@ pub(crate) async fn call(
 }
 
 /// The response as the caller asked for it.
-fn answered(context: Map<String, Value>, model_call: Option<&ModelCall>) -> Result<Response, Problem> {
+fn answered(context: EventContext, model_call: Option<&ModelCall>) -> Result<Response, Problem> {
     let Some(call) = model_call else { return Ok(Json(context).into_response()) };
     let response = ToolResponse::from_context(&context).map_err(|error| {
         tracing::error!(%error, "a response is not well-formed");
@@ -229,7 +229,7 @@ impl ServerState {
         listener: Listener,
         created: &Created,
         request_id: &str,
-    ) -> Option<Map<String, Value>> {
+    ) -> Option<EventContext> {
         let answer = self
             .response_waiters
             .answer(listener, caller.identity.owner_id, &self.tenant_store(caller), created, request_id)

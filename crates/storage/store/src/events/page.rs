@@ -221,7 +221,7 @@ impl EventRow {
             tags: self.tags.unwrap_or_default(),
             schema_name: self.schema_name,
             updated_at: self.at,
-            context: self.context.map(|json| json.0).unwrap_or_default(),
+            context: self.context.map(|json| json.0).unwrap_or_default().into(),
             redacted: self.is_secret,
             private: self.is_private,
         };

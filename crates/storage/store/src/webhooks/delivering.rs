@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{TimeDelta, Utc};
-use rcrt_breadcrumb::{Delivery, DeliveryClaimRequest, DeliveryOfCall, DeliveryOutcome, Event, Retention, StoreError};
-use serde_json::Map;
+use rcrt_breadcrumb::{
+    Delivery, DeliveryClaimRequest, DeliveryOfCall, DeliveryOutcome, Event, EventContext, Retention, StoreError,
+};
 use sqlx::types::Json;
 use uuid::Uuid;
 
@@ -176,7 +177,7 @@ async fn claim_of_webhook(
 /// For a record that became secret while its event was queued.
 fn without_context(payload: &str) -> String {
     let event = serde_json::from_str::<Event>(payload);
-    let event = event.map(|event| Event { context: Map::new(), redacted: true, ..event });
+    let event = event.map(|event| Event { context: EventContext::default(), redacted: true, ..event });
     event.and_then(|event| serde_json::to_string(&event)).unwrap_or_else(|_| "{}".to_owned())
 }
 

@@ -261,7 +261,7 @@ fn matching(
             tags: content.tags.unwrap_or_default(),
             schema_name: content.schema_name,
             updated_at: followed.at,
-            context: content.context.map(|json| json.0).unwrap_or_default(),
+            context: content.context.map(|json| json.0).unwrap_or_default().into(),
             redacted: content.is_secret,
             private: content.is_private,
         };

@@ -5,8 +5,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use futures::FutureExt;
-use rcrt_breadcrumb::{Event, EventKind, EventNumber, Sensitivity, StoreError, Visibility};
-use serde_json::Map;
+use rcrt_breadcrumb::{Event, EventContext, EventKind, EventNumber, Sensitivity, StoreError, Visibility};
 use tokio::sync::oneshot;
 use tokio::time::sleep;
 use uuid::Uuid;
@@ -226,7 +225,7 @@ fn created_event(owner_id: Uuid, record: PreparedRecord, receipts: &WriteReceipt
         tags: record.record.tags,
         schema_name: record.record.schema_name,
         updated_at: at,
-        context: if redacted { Map::new() } else { record.record.context },
+        context: if redacted { EventContext::default() } else { record.record.context.into() },
         redacted,
         private: record.record.visibility == Visibility::Private,
     };

@@ -172,7 +172,7 @@ impl Watch {
     pub async fn status(&mut self, is_so: impl Fn(&Status) -> bool) -> Status {
         let read = |event: rcrt_breadcrumb::Event| {
             (event.schema_name.as_deref() == Some(schema_names::MCP_STATUS)).then_some(())?;
-            serde_json::from_value::<Status>(Value::Object(event.context)).ok().filter(|status| is_so(status))
+            serde_json::from_value::<Status>(Value::Object(event.context.into())).ok().filter(|status| is_so(status))
         };
         self.until("a state", read).await
     }
