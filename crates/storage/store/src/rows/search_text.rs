@@ -8,8 +8,13 @@ use serde_json::{Map, Value};
 /// How many bytes of a context's strings can be searched. Postgres limits the size of an indexed
 /// text, and users do not search for a tool's large output.
 const MAX_CONTEXT_WORDS: usize = 16 * 1024;
-/// How many bytes of these can be numbers. A result can have very many.
+/// The same for a request or a response: their words are made and indexed with each call.
+const MAX_CALL_WORDS: usize = 4 * 1024;
+/// How many bytes of numbers are added to these. A result can have very many.
 const MAX_NUMBERS: usize = 2 * 1024;
+/// What the runtime adds to a response, and a trace to a request: ids and times, which are not
+/// looked up by word. The tag `request:…` has the request's id.
+const NOT_SEARCHED: [&str; 4] = ["metadata", "request_id", "timestamp", "traceparent"];
 
 /// Description and tags, as one text.
 pub(crate) fn label_words(record: &NewBreadcrumb) -> String {
@@ -26,20 +31,24 @@ pub(crate) fn label_words(record: &NewBreadcrumb) -> String {
     words
 }
 
-/// The string values of a record's context in their order, up to [`MAX_CONTEXT_WORDS`], and then
-/// the numbers of a call's input or output. Empty for a secret record.
+/// The string values of a record's context in their order, up to [`MAX_CONTEXT_WORDS`]; of a call
+/// up to [`MAX_CALL_WORDS`], and then the numbers of its input or output. Empty for a secret
+/// record.
 pub(crate) fn context_words(record: &NewBreadcrumb) -> String {
     if record.sensitivity == Sensitivity::Secret {
         return String::new();
     }
-    let mut words = strings(&record.context);
     let body = match record.schema_name.as_deref() {
-        Some(schema_names::TOOL_REQUEST) => record.context.get("input"),
-        Some(schema_names::TOOL_RESPONSE) => record.context.get("output"),
-        _ => None,
+        Some(schema_names::TOOL_REQUEST) => "input",
+        Some(schema_names::TOOL_RESPONSE) => "output",
+        _ => return strings(&record.context),
     };
-    if let Some(body) = body {
-        let most = (words.len() + MAX_NUMBERS).min(MAX_CONTEXT_WORDS);
+    let mut words = String::new();
+    for (_, value) in record.context.iter().filter(|(key, _)| !NOT_SEARCHED.contains(&key.as_str())) {
+        gather(value, MAX_CALL_WORDS, &mut words);
+    }
+    if let Some(body) = record.context.get(body) {
+        let most = words.len() + MAX_NUMBERS;
         gather_numbers(body, most, &mut words);
     }
     words
@@ -49,23 +58,23 @@ pub(crate) fn context_words(record: &NewBreadcrumb) -> String {
 pub(crate) fn strings(context: &Map<String, Value>) -> String {
     let mut words = String::new();
     for value in context.values() {
-        gather(value, &mut words);
+        gather(value, MAX_CONTEXT_WORDS, &mut words);
     }
     words
 }
 
-fn gather(value: &Value, words: &mut String) {
-    if words.len() >= MAX_CONTEXT_WORDS {
+fn gather(value: &Value, most: usize, words: &mut String) {
+    if words.len() >= most {
         return;
     }
     match value {
         Value::String(text) => {
-            let end = text.floor_char_boundary(MAX_CONTEXT_WORDS - words.len());
+            let end = text.floor_char_boundary(most - words.len());
             words.push_str(&text[..end]);
             words.push(' ');
         }
-        Value::Array(items) => items.iter().for_each(|item| gather(item, words)),
-        Value::Object(entries) => entries.values().for_each(|item| gather(item, words)),
+        Value::Array(items) => items.iter().for_each(|item| gather(item, most, words)),
+        Value::Object(entries) => entries.values().for_each(|item| gather(item, most, words)),
         _ => {}
     }
 }

@@ -1,7 +1,7 @@
 //! Search by words: which records are found, what a score depends on, and what a search of many
 //! records looks at.
 
-use rcrt_breadcrumb::{NewBreadcrumb, Search, SearchMode, Selector, Visibility};
+use rcrt_breadcrumb::{NewBreadcrumb, Search, SearchMode, Selector, ToolRequest, Visibility};
 use rcrt_conformance::Agent;
 use rcrt_conformance::harness::{Harness, note, noted};
 use serde_json::json;
@@ -53,6 +53,21 @@ async fn codes_with_hyphens_and_underscores_are_found_whole() {
     for question in ["is INV-88213 paid", "is invoice 88213 paid"] {
         assert_eq!(titles(&agent, question).await[0], "Invoice INV-88213", "{question}");
     }
+    harness.close().await;
+}
+
+#[tokio::test]
+async fn a_call_is_found_by_its_input_and_not_by_its_trace() {
+    let harness = StoreHarness::start().await;
+    let agent = harness.alone().await;
+    let mut request = ToolRequest::record("erupt", json!({"place": "volcano", "number": 88213}), None, None);
+    let trace = "4bf92f3577b34da6a3ce929d0e0e4736";
+    request.context.insert("traceparent".into(), format!("00-{trace}-00f067aa0ba902b7-01").into());
+    agent.create(request, None).await.unwrap();
+    for question in ["volcano", "88213", "erupt"] {
+        assert_eq!(titles(&agent, question).await, ["Call erupt"], "{question}");
+    }
+    assert!(titles(&agent, trace).await.is_empty());
     harness.close().await;
 }
 
