@@ -8,3 +8,4 @@ pub(crate) mod reporter;
 pub(crate) mod response_hints;
 pub(crate) mod slot_pool;
 pub(crate) mod slots;
+pub(crate) mod waiting_calls;

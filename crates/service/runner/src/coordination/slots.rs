@@ -24,6 +24,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use crate::coordination::slot_pool::{ClaimSpec, SlotPool};
+use crate::coordination::waiting_calls::WaitingCalls;
 use crate::registry::Registry;
 
 /// The maximum number of tools that a claim excludes.
@@ -41,8 +42,7 @@ pub(crate) struct Slots {
     inner: Mutex<Inner>,
     /// Notified when a slot becomes free.
     pub freed: Notify,
-    /// Like `freed`, for calls that were claimed already.
-    freed_for_claimed: Notify,
+    waiting: WaitingCalls,
 }
 
 struct Inner {
@@ -92,7 +92,7 @@ impl Slots {
     pub fn new(registry: Arc<Registry>, cpu_bound: SlotPool, io_bound: SlotPool, max_parked: usize) -> Arc<Self> {
         let inner = Inner::new(cpu_bound, io_bound, max_parked);
         inner.gauge();
-        Arc::new(Self { registry, inner: Mutex::new(inner), freed: Notify::new(), freed_for_claimed: Notify::new() })
+        Arc::new(Self { registry, inner: Mutex::new(inner), freed: Notify::new(), waiting: WaitingCalls::default() })
     }
 
     /// An unknown tool counts as CPU-bound: its call fails quickly.
@@ -167,16 +167,12 @@ impl Slots {
 
     fn take_if(self: &Arc<Self>, kind: Kind, tool: &str, may_take: impl FnOnce(&Inner) -> bool) -> Option<Slot> {
         let mut inner = self.inner.lock();
-        let is_taken = may_take(&inner) && inner.take(kind, tool);
+        if !may_take(&inner) || !inner.take(kind, tool) {
+            return None;
+        }
         inner.gauge();
         drop(inner);
-        is_taken.then(|| Slot {
-            slots: self.clone(),
-            kind,
-            tool: tool.to_owned(),
-            since: Instant::now(),
-            waiting: Waiting::No,
-        })
+        Some(Slot { slots: self.clone(), kind, tool: tool.to_owned(), since: Instant::now(), waiting: Waiting::No })
     }
 
     /// How many more calls are expected to find a slot within this time, at the recent rate. `None`
@@ -192,8 +188,9 @@ impl Slots {
 
     /// Waits for a slot for a call of this tool.
     pub async fn wait(self: &Arc<Self>, tool: &str) -> Slot {
+        let waiting = self.waiting.join(tool);
         loop {
-            let freed = self.freed_for_claimed.notified();
+            let freed = waiting.freed.notified();
             tokio::pin!(freed);
             freed.as_mut().enable();
             if let Some(slot) = self.take(tool) {
@@ -211,7 +208,7 @@ impl Slots {
 
     fn free(&self) {
         self.freed.notify_one();
-        self.freed_for_claimed.notify_waiters();
+        self.waiting.notify();
     }
 }
 

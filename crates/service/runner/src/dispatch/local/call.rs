@@ -28,6 +28,9 @@ use crate::registry::tool_rights::ToolRights;
 
 /// How long a request waits for its tool's result at most, if a run takes longer than recent ones.
 const MAX_HOLD_BACK: Duration = Duration::from_millis(30);
+/// How long such a request waits for a slot before that, if slots become free more slowly than
+/// expected.
+const MAX_HELD_BACK_WAIT: Duration = Duration::from_millis(500);
 /// The pause between searches for a request that may have been written.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
@@ -151,11 +154,16 @@ impl LocalCall {
     async fn until_claimed(&mut self) -> Option<(Claim, LeaseGuard)> {
         let calls = self.admission.calls.clone();
         let (stop, drained) = (&calls.call_runner.stop, &calls.call_runner.drained);
-        let (hold_back, given_up) = (sleep_until(self.asked + MAX_HOLD_BACK), sleep_until(self.asked + SLOT_WAIT));
+        let slot_wait = if self.is_held_back { MAX_HELD_BACK_WAIT } else { SLOT_WAIT };
+        let (hold_back, given_up) = (sleep_until(self.asked + slot_wait), sleep_until(self.asked + slot_wait));
         tokio::pin!(hold_back, given_up);
         let mut state = if self.is_held_back { State::HeldBack } else { self.claim() };
         loop {
             if self.is_to_begin && self.slot.is_some() {
+                if self.is_held_back {
+                    hold_back.as_mut().reset(Instant::now() + MAX_HOLD_BACK);
+                    given_up.as_mut().reset(Instant::now() + SLOT_WAIT);
+                }
                 self.begin().await;
             }
             if matches!(state, State::HeldBack) && !self.is_to_begin && !self.is_computing() {

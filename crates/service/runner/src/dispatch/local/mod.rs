@@ -9,8 +9,8 @@
 //! |---|---|---|
 //! | admitted | the tool is pure and quick | held back |
 //! | admitted | any other tool | claiming |
-//! | held back | a small valid result within 30 ms | answering |
-//! | held back | an effect, a failure, a large result, 30 ms, stop | claiming |
+//! | held back | a small valid result, 30 ms after its begin at most | answering |
+//! | held back | an effect, a failure, a large result, 30 ms, no slot, stop | claiming |
 //! | answering | written | ended |
 //! | answering | an error that may concern the response | claiming |
 //! | answering | a replay, another error | discarded |
