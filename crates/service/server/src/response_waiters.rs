@@ -2,9 +2,10 @@
 //! tenant that has waiting callers, with any number of callers.
 //!
 //! A caller registers before it writes its request. Every later response arrives as an event, which
-//! includes the response itself, so no query is needed. The caller queries the store only if an
-//! event may have been missed: the request was written earlier, its response came before the
-//! registration, or the stream broke.
+//! includes the response itself, so no query is needed, and the latest are remembered: a response
+//! that is written with its request comes before its caller knows the request's id. The caller
+//! queries the store only if an event may have been missed: the request was written earlier, its
+//! large response came too early, or the stream broke.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -15,7 +16,7 @@ use std::{
 use futures::StreamExt;
 use parking_lot::Mutex;
 use rcrt_breadcrumb::{
-    CallQueue, Created, Event, EventContext, EventKind, EventStream, Events, StoreError, schema_names,
+    CallQueue, Created, Event, EventContext, EventKind, EventStream, Events, StoreError, object_bytes, schema_names,
 };
 use serde_json::Value;
 use tokio::{
@@ -27,8 +28,12 @@ use uuid::Uuid;
 
 /// How long a stream stays open after its last caller, at least.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(15);
-/// How many responses are remembered that came before a waiter was registered for them.
+/// How many responses are remembered that came before a waiter was registered for them. A response
+/// that is written with its request always does.
 const MAX_EARLY_RESPONSES: usize = 1024;
+/// The most bytes of a context that is remembered with its response; a larger one is read from the
+/// store.
+const MAX_EARLY_BYTES: usize = 4 * 1024;
 
 /// The tenants with waiting callers.
 pub struct ResponseWaiters {
@@ -49,10 +54,28 @@ struct Registry {
     listeners: usize,
     /// By the caller's own id of the request. Two requests can have the same.
     waiters: HashMap<String, Vec<Arc<Waiter>>>,
-    /// The callers' own ids of the latest requests with a response, newest last.
-    answered: VecDeque<String>,
+    /// The latest responses, newest last.
+    answered: VecDeque<EarlyResponse>,
     /// The number of responses that were received.
     received: u64,
+}
+
+struct EarlyResponse {
+    /// The caller's own id of the request.
+    request_id: String,
+    /// The request's record, if the response names it.
+    request: Option<Uuid>,
+    /// Unless it is large.
+    context: Option<EventContext>,
+}
+
+/// What is known of a response when its waiter is registered.
+enum Early {
+    /// It has not come.
+    Nothing,
+    /// It may have come.
+    Unknown,
+    Response(EventContext),
 }
 
 #[derive(Clone)]
@@ -115,8 +138,12 @@ impl ResponseWaiters {
     ) -> Result<EventContext, StoreError> {
         let mut must_look = created.replayed;
         loop {
-            let (mut guard, may_be_answered) = listener.register(created.id, request_id);
-            must_look |= may_be_answered;
+            let (mut guard, early) = listener.register(created.id, request_id);
+            match early {
+                Early::Response(context) => return Ok(context),
+                Early::Unknown => must_look = true,
+                Early::Nothing => {}
+            }
             loop {
                 if must_look && let Some(response) = store.call(created.id).await?.response {
                     return Ok(store.get(response).await?.context.into());
@@ -143,18 +170,32 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Registers a waiter for the response to this request. Also returns whether the response may
-    /// have come before.
-    fn register(&self, request: Uuid, request_id: &str) -> (WaiterGuard, bool) {
+    /// Registers a waiter for the response to this request. Also returns what came before.
+    fn register(&self, request: Uuid, request_id: &str) -> (WaiterGuard, Early) {
         let waiter = Arc::new(Waiter { request, wakeup: Mutex::default(), notify: Notify::new() });
         let mut registry = self.tenant.registry.lock();
         registry.waiters.entry(request_id.to_owned()).or_default().push(waiter.clone());
-        let missed = usize::try_from(registry.received - self.since).unwrap_or(usize::MAX);
-        let may_be_answered = missed > registry.answered.len()
-            || registry.answered.iter().rev().take(missed).any(|answered| answered == request_id);
+        let early = registry.early(self.since, request, request_id);
         drop(registry);
         let (tenant, stream_state) = (self.tenant.clone(), self.tenant.stream_state.subscribe());
-        (WaiterGuard { tenant, request_id: request_id.to_owned(), waiter, stream_state }, may_be_answered)
+        (WaiterGuard { tenant, request_id: request_id.to_owned(), waiter, stream_state }, early)
+    }
+}
+
+impl Registry {
+    /// Among the responses since the first `since`, that to this request.
+    fn early(&self, since: u64, request: Uuid, request_id: &str) -> Early {
+        let missed = usize::try_from(self.received - since).unwrap_or(usize::MAX);
+        let is_it = |answered: &&EarlyResponse| match answered.request {
+            Some(of) => of == request,
+            None => answered.request_id == request_id,
+        };
+        match self.answered.iter().rev().take(missed).find(is_it) {
+            Some(EarlyResponse { request: Some(_), context: Some(context), .. }) => Early::Response(context.clone()),
+            Some(_) => Early::Unknown,
+            None if missed > self.answered.len() => Early::Unknown,
+            None => Early::Nothing,
+        }
     }
 }
 
@@ -290,17 +331,18 @@ impl Follower {
         }
         let context = event.context;
         let Some(request_id) = context.get("request_id").and_then(Value::as_str).map(str::to_owned) else { return };
+        // Only the runtime writes responses, and it sets `metadata.request` itself, not the tool.
+        let request: Option<Uuid> =
+            context.get("metadata").and_then(|metadata| metadata.get("request")?.as_str()?.parse().ok());
+        let early = (object_bytes(&context) <= MAX_EARLY_BYTES).then(|| context.clone());
         let mut registry = self.tenant.registry.lock();
         let waiters = registry.waiters.get(&request_id).cloned().unwrap_or_default();
         registry.received += 1;
-        registry.answered.push_back(request_id);
+        registry.answered.push_back(EarlyResponse { request_id, request, context: early });
         if registry.answered.len() > MAX_EARLY_RESPONSES {
             registry.answered.pop_front();
         }
         drop(registry);
-        // Only the runtime writes responses, and it sets `metadata.request` itself, not the tool.
-        let request: Option<Uuid> =
-            context.get("metadata").and_then(|metadata| metadata.get("request")?.as_str()?.parse().ok());
         let Some(request) = request else {
             for waiter in waiters {
                 waiter.wake(Wakeup::CheckStore);
