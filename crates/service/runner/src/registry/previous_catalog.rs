@@ -1,9 +1,11 @@
 //! The tools that were valid before this runner started, from the catalog, which only runners and
 //! curators can write. Such a version is offered at once, and validated for its first call.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
-use rcrt_breadcrumb::{BreadcrumbQuery, Catalog, Records, Selector, StoreError, schema_names::TOOL_CATALOG};
+use rcrt_breadcrumb::{
+    BreadcrumbListItem, BreadcrumbQuery, Catalog, Records, Selector, StoreError, schema_names::TOOL_CATALOG,
+};
 use serde_json::Value;
 use uuid::Uuid;
 
@@ -11,6 +13,8 @@ use crate::backoff::with_retries;
 
 /// A part has at most 256 KiB, and a page of the store at most 64 MiB.
 const PAGE: u32 = 200;
+/// With fewer parts (of some 24 kB) all of them are read at once.
+const FEW_PARTS: usize = 32;
 
 #[derive(Debug, Default)]
 pub(crate) struct PreviousCatalog {
@@ -23,29 +27,39 @@ pub(crate) struct PreviousCatalog {
 impl PreviousCatalog {
     /// The current content of the catalog.
     pub async fn read(store: &dyn Records) -> Result<Self, StoreError> {
-        let selector = Selector {
-            all_tags: vec![Catalog::TAG.into()],
-            schema_name: Some(TOOL_CATALOG.into()),
-            ..Selector::default()
-        };
-        let mut query = BreadcrumbQuery { selector, limit: PAGE, offset: 0, include_context: true };
+        Self::of(store, vec![Catalog::TAG.into()]).await
+    }
+
+    /// What the part of this name says, if there are so many parts.
+    pub async fn read_part(store: &dyn Records, name: &str, parts: usize) -> Result<Self, StoreError> {
+        Self::of(store, vec![Catalog::TAG.into(), tag_of(Catalog::part_of(name, parts))]).await
+    }
+
+    /// How many parts there are, if they are many and each name is in the one of its hash. While a
+    /// runner divides the catalog again, it may not be.
+    pub async fn many_parts(store: &dyn Records) -> Result<Option<usize>, StoreError> {
+        let (mut tags, mut rows) = (HashSet::new(), 0);
+        each(store, vec![Catalog::TAG.into()], false, |row| {
+            rows += 1;
+            tags.extend(Catalog::part_tag(&row.tags).map(str::to_owned));
+        })
+        .await?;
+        let is_whole = rows == tags.len() && (0..rows).all(|part| tags.contains(&tag_of(part)));
+        Ok((is_whole && rows >= FEW_PARTS).then_some(rows))
+    }
+
+    async fn of(store: &dyn Records, all_tags: Vec<String>) -> Result<Self, StoreError> {
         let mut previous = Self::default();
-        loop {
-            let page = with_retries("read the catalog of tools", || store.list(&query)).await?;
-            let is_last = page.len() < PAGE as usize;
-            let parts = page.into_iter().filter(|row| Catalog::part_tag(&row.tags).is_some());
-            for mut context in parts.filter_map(|row| row.context) {
-                for kind in ["tools", "waiting"] {
-                    if let Some(Value::Array(entries)) = context.remove(kind) {
-                        previous.add(entries);
-                    }
+        each(store, all_tags, true, |row| {
+            let Some(mut context) = row.context.filter(|_| Catalog::part_tag(&row.tags).is_some()) else { return };
+            for kind in ["tools", "waiting"] {
+                if let Some(Value::Array(entries)) = context.remove(kind) {
+                    previous.add(entries);
                 }
             }
-            if is_last {
-                return Ok(previous);
-            }
-            query.offset += PAGE;
-        }
+        })
+        .await?;
+        Ok(previous)
     }
 
     /// Parts arrive newest first: an older entry for the same tool is outdated.
@@ -66,11 +80,6 @@ impl PreviousCatalog {
         self.by_record.get(&id).is_some_and(|(good, was)| *good == Some(version) && was == name)
     }
 
-    /// The number of names.
-    pub fn names(&self) -> usize {
-        self.by_name.len()
-    }
-
     /// The record's name in the catalog.
     pub fn name_of(&self, id: Uuid) -> Option<&str> {
         self.by_record.get(&id).map(|(_, name)| name.as_str())
@@ -79,5 +88,29 @@ impl PreviousCatalog {
     /// The record that has the name in the catalog.
     pub fn owner_of(&self, name: &str) -> Option<Uuid> {
         self.by_name.get(name).copied()
+    }
+}
+
+fn tag_of(part: usize) -> String {
+    format!("{}{part}", Catalog::PART_TAG)
+}
+
+/// Hands over the records with these tags, newest first.
+async fn each(
+    store: &dyn Records,
+    all_tags: Vec<String>,
+    include_context: bool,
+    mut take: impl FnMut(BreadcrumbListItem),
+) -> Result<(), StoreError> {
+    let selector = Selector { all_tags, schema_name: Some(TOOL_CATALOG.into()), ..Selector::default() };
+    let mut query = BreadcrumbQuery { selector, limit: PAGE, offset: 0, include_context };
+    loop {
+        let page = with_retries("read the catalog of tools", || store.list(&query)).await?;
+        let is_last = page.len() < PAGE as usize;
+        page.into_iter().for_each(&mut take);
+        if is_last {
+            return Ok(());
+        }
+        query.offset += PAGE;
     }
 }

@@ -35,10 +35,9 @@ use crate::registry::{Consequences, Known, Registry};
 const MAX_HISTORY: usize = 20;
 /// How long the catalog waits for the validation of tools that were never validated.
 const MOSTLY: Duration = Duration::from_secs(10);
-/// If the catalog has at least this many tools, listing all of them is delayed for a moment. Tools
+/// If the catalog has many tools, reading it and listing all of them is delayed for a moment. Tools
 /// that are called first are read one by one meanwhile, so a caller at startup need not wait until
 /// thousands are read.
-const MANY: usize = 1000;
 const HEAD_START: Duration = Duration::from_millis(300);
 /// The maximum number of records of one name that a call reads.
 const MAX_SAME_NAME: u32 = 100;
@@ -53,7 +52,9 @@ pub(crate) struct ToolLoader {
     queue: Mutex<LoadQueue>,
     more: Notify,
     done: Notify,
-    previous: OnceCell<PreviousCatalog>,
+    previous: OnceCell<Arc<PreviousCatalog>>,
+    /// The number of its parts, if there are too many to read them before the first call.
+    many_parts: OnceCell<Option<usize>>,
     /// Cancelled when every tool that existed at the start has been read.
     listed: CancellationToken,
 }
@@ -78,6 +79,7 @@ impl ToolLoader {
             more: Notify::new(),
             done: Notify::new(),
             previous: OnceCell::new(),
+            many_parts: OnceCell::new(),
             listed: CancellationToken::new(),
         })
     }
@@ -149,17 +151,41 @@ impl ToolLoader {
     /// Reads all existing tools. Those that are not known to be valid are validated in the
     /// background.
     pub async fn begin(&self) -> Result<(), StoreError> {
-        if self.previous().await?.names() >= MANY {
+        if self.many_parts().await?.is_some() {
             tokio::time::sleep(HEAD_START).await;
         }
+        self.previous().await?;
         self.reconcile().await?;
         self.caught_up().await;
         self.listed.cancel();
         Ok(())
     }
 
-    async fn previous(&self) -> Result<&PreviousCatalog, StoreError> {
-        self.previous.get_or_try_init(|| PreviousCatalog::read(&*self.store)).await
+    async fn previous(&self) -> Result<Arc<PreviousCatalog>, StoreError> {
+        let read = || async { PreviousCatalog::read(&*self.store).await.map(Arc::new) };
+        self.previous.get_or_try_init(read).await.cloned()
+    }
+
+    async fn many_parts(&self) -> Result<Option<usize>, StoreError> {
+        self.many_parts.get_or_try_init(|| PreviousCatalog::many_parts(&*self.store)).await.copied()
+    }
+
+    /// The catalog, or of a large one that is not read yet the part of this name, if that `says`
+    /// enough.
+    async fn previous_for(
+        &self,
+        name: &str,
+        says: impl Fn(&PreviousCatalog) -> bool,
+    ) -> Result<Arc<PreviousCatalog>, StoreError> {
+        if !self.previous.initialized()
+            && let Some(parts) = self.many_parts().await?
+        {
+            let part = PreviousCatalog::read_part(&*self.store, name, parts).await?;
+            if says(&part) {
+                return Ok(Arc::new(part));
+            }
+        }
+        self.previous().await
     }
 
     /// Reads until stopped.
@@ -209,7 +235,8 @@ impl ToolLoader {
         let mut ids = Vec::new();
         if !self.is_listed() {
             // A record may still serve an older version with another name.
-            ids.extend(self.previous().await?.owner_of(name).filter(|id| self.registry.known(*id).is_none()));
+            let previous = self.previous_for(name, |part| part.owner_of(name).is_some()).await?;
+            ids.extend(previous.owner_of(name).filter(|id| self.registry.known(*id).is_none()));
         }
         let Ok(path) = ContextPath::try_from("$.name".to_owned()) else { return Ok(()) };
         for schema in [schema_names::TOOL_CODE, schema_names::TOOL_V1] {
@@ -254,7 +281,12 @@ impl ToolLoader {
 
     /// Reads the record without validating it.
     async fn parse(&self, record: &Breadcrumb) {
-        let previous = match self.previous().await {
+        // Its own name, as long as the catalog had it under no other one.
+        let previous = match name_in_context(record) {
+            Some(name) => self.previous_for(name, |part| part.name_of(record.id) == Some(name)).await,
+            None => self.previous().await,
+        };
+        let previous = match previous {
             Ok(previous) => previous,
             Err(error) => return tracing::error!(tool_id = %record.id, %error, "the catalog of tools cannot be read"),
         };

@@ -12,13 +12,16 @@ use crate::fixture::{Fixture, native};
 /// More tools than are loaded at once, and more than one part of the catalog holds.
 const TOOLS: usize = 400;
 
-/// Inserts the records directly into the database.
-async fn seed(fixture: &Fixture) {
+/// A description so long that the catalog of these tools has many parts.
+const LONG: usize = 250;
+
+/// Inserts the records directly into the database. A description has so many phrases.
+async fn seed(fixture: &Fixture, phrases: usize) {
     let sql = format!(
         "INSERT INTO breadcrumbs (id, owner_id, title, context, tags, schema_name, visibility, sensitivity, version,
             checksum, size_bytes, created_at, updated_at, words)
          SELECT gen_random_uuid(), '{}', 'tool_' || n,
-            json_build_object('name', 'tool_' || n, 'description', 'for a test', 'definition',
+            json_build_object('name', 'tool_' || n, 'description', repeat('for a test ', {phrases}), 'definition',
                 '{{\"examples\": [{{\"description\": \"one\", \"input\": {{}}}}]}}'::json,
                 'implementation', json_build_object('type', 'builtin', 'tool', 'tool_' || n)),
             '{{}}', 'tool.v1', 'team', 'low', 1, 'none', 300, now(), now(), ''
@@ -31,7 +34,7 @@ async fn seed(fixture: &Fixture) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn calls_do_not_wait_for_other_tools_to_load() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
-    seed(&fixture).await;
+    seed(&fixture, 1).await;
     *fake.only_loads.lock().unwrap() = Some("tool_234".into());
     let runner = fixture.start(&fake);
     assert_eq!(fixture.call("tool_234", json!({})).await.status, ResponseStatus::Success);
@@ -47,7 +50,7 @@ async fn calls_do_not_wait_for_other_tools_to_load() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_valid_version_is_validated_again_only_when_it_is_called() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
-    seed(&fixture).await;
+    seed(&fixture, 1).await;
     let runner = fixture.start(&fake);
     fixture.catalog(|catalog| catalog.tools.len() == TOOLS).await;
     assert_eq!(fake.loads.borrow().len(), TOOLS, "each once");
@@ -71,6 +74,32 @@ async fn a_valid_version_is_validated_again_only_when_it_is_called() {
     let mut loads = fake.loads.borrow().clone();
     loads.sort();
     assert_eq!(loads, ["one_more", "tool_77"]);
+    runner.stop().await;
+}
+
+/// A runner that starts reads the part of a large catalog that a call needs, and later the rest.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_first_call_finds_its_tool_in_a_large_catalog() {
+    let (fixture, fake) = (Fixture::new().await, Fake::new());
+    seed(&fixture, LONG).await;
+    let runner = fixture.start(&fake);
+    fixture.catalog(|catalog| catalog.tools.len() == TOOLS).await;
+    let parts = fixture.list(schema_names::TOOL_CATALOG).await.len();
+    assert!(parts >= 32, "{parts} parts");
+    runner.stop().await;
+
+    let fake = Fake::new();
+    let runner = fixture.start(&fake);
+    for tool in ["tool_77", "tool_301"] {
+        assert_eq!(fixture.call(tool, json!({})).await.status, ResponseStatus::Success);
+    }
+    let missing = fixture.call("tool_9999", json!({})).await;
+    assert_eq!(missing.error_code, Some(rcrt_breadcrumb::ErrorCode::ToolNotFound));
+    fixture.create(native("one_more", json!({}))).await;
+    fixture.catalog(|catalog| catalog.find("one_more").is_some()).await;
+    let mut loads = fake.loads.borrow().clone();
+    loads.sort();
+    assert_eq!(loads, ["one_more", "tool_301", "tool_77"]);
     runner.stop().await;
 }
 
