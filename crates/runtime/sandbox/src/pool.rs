@@ -185,7 +185,7 @@ impl Pool {
     }
 
     /// Waits for a permit, then returns the best worker: the one that kept the script, another one
-    /// of the tenant (a ready one first), a spare, or a new one.
+    /// of the tenant that is ready, a spare, one of the tenant that is not ready, or a new one.
     pub async fn acquire(&self, wanted: &WorkerRequest<'_>) -> Result<PooledWorker, SandboxError> {
         let permit = self.permits.clone().acquire_owned().await.map_err(|_| SandboxError::Closed)?;
         let owner = wanted.owner;
@@ -214,6 +214,12 @@ impl Pool {
         let is_free = |idle: &Idle| own(idle) && idle.kept.is_none();
         // A worker that is still preparing its isolate is used only if no other is ready.
         let ready = state.idle.iter_mut().rposition(|idle| is_free(idle) && idle.worker.is_ready());
+        if ready.is_none()
+            && state.idle.len() < self.room_for_idle()
+            && let Some(spare) = self.take_spare(&mut state)
+        {
+            return Some((spare, false));
+        }
         if let Some(at) = ready.or_else(|| state.idle.iter().position(is_free)) {
             return Some((state.idle.remove(at).worker, false));
         }
@@ -236,10 +242,13 @@ impl Pool {
 
     /// Stops idle workers, longest idle first, until one more process fits.
     fn make_room(&self, state: &mut State) {
-        let busy = self.options.max_workers.max(1).saturating_sub(self.permits.available_permits());
-        let room = self.options.max_workers.max(1).saturating_sub(busy);
-        let surplus = state.idle.len().saturating_sub(room);
+        let surplus = state.idle.len().saturating_sub(self.room_for_idle());
         state.idle.drain(..surplus);
+    }
+
+    /// How many workers can be idle beside those that run calls.
+    fn room_for_idle(&self) -> usize {
+        self.permits.available_permits().min(self.options.max_workers.max(1))
     }
 
     /// Returns a worker to the pool after a call that left it usable.
