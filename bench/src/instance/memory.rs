@@ -69,6 +69,18 @@ pub fn page_table_bytes(processes: &[u32]) -> u64 {
     processes.iter().filter_map(|id| bytes_of(&status(id)?, "VmPTE:")).sum()
 }
 
+/// How often threads of these processes have waited and were woken. Processes that have exited
+/// count as 0.
+pub fn wake_ups(processes: &[u32]) -> u64 {
+    let tasks = processes.iter().filter_map(|id| fs::read_dir(format!("/proc/{id}/task")).ok()).flatten();
+    let statuses = tasks.filter_map(|task| fs::read_to_string(task.ok()?.path().join("status")).ok());
+    let waits = |status: String| {
+        let line = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+        line.and_then(|count| count.trim().parse::<u64>().ok())
+    };
+    statuses.filter_map(waits).sum()
+}
+
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
     use std::process::{Command, Stdio};
@@ -87,7 +99,7 @@ mod tests {
         let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
         let found = tree(own).unwrap();
         assert!(found.contains(&own) && found.contains(&child.id()), "{found:?}");
-        assert!(proportional_bytes(&[own]).unwrap() > 0 && page_table_bytes(&[own]) > 0);
+        assert!(proportional_bytes(&[own]).unwrap() > 0 && page_table_bytes(&[own]) > 0 && wake_ups(&[own]) > 0);
         child.kill().unwrap();
         child.wait().unwrap();
         assert_eq!(proportional_bytes(&[child.id()]).unwrap(), 0, "a process that has exited counts as 0");

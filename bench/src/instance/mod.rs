@@ -29,7 +29,7 @@ pub use calling::{Answers, ToolCalls};
 pub use cpu_time::CpuTime;
 pub use database::Database;
 pub use idle::wait_until_idle;
-pub use memory::{page_table_bytes, proportional_bytes, tree};
+pub use memory::{page_table_bytes, proportional_bytes, tree, wake_ups};
 pub use programs::{program, versions};
 pub use seeding::{Filling, QUIET, fill};
 pub use slow_server::SlowServer;
