@@ -10,7 +10,7 @@ use super::point::{Point, Shape};
 use crate::instance::{Answers, ToolCalls, adding};
 use crate::run::{Run, millis};
 
-const CALLERS: [usize; 9] = [1, 2, 4, 8, 16, 32, 64, 128, 256];
+const CALLERS: [usize; 11] = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1000];
 
 pub async fn run(run: &mut Run) -> anyhow::Result<()> {
     let instance = run.idle_instance(&run.folder("in-flight"), &[]).await?;

@@ -1,12 +1,13 @@
 //! Runs `tool.code.v1`: compiles each version once, and passes the calls to the sandbox with their
 //! host ops.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use parking_lot::Mutex;
-use rcrt_breadcrumb::{ErrorCode, Implementation, Isolation, Language, ToolCode, ToolDefinition, ToolFailure};
+use rcrt_breadcrumb::{ErrorCode, Implementation, Isolation, Language, Limits, ToolCode, ToolDefinition, ToolFailure};
 use rcrt_egress::{Egress, NetRules};
 use rcrt_sandbox::{ConsoleLine, Invocation, RequestContext, Sandbox, Script, Task};
 use serde_json::{Map, Value, json};
@@ -18,17 +19,20 @@ use crate::{CallHostOps, Executor, ToolCall, ToolOutput};
 
 /// Compiled versions in the cache; the least recently used one is evicted first.
 const MAX_SCRIPTS: usize = 1000;
+/// Code of this many bytes is loaded for each version, which makes the engine's cache of it.
+const WORTH_A_CACHE: usize = 8 * 1024;
 
 pub struct SandboxExecutor {
     sandbox: Arc<Sandbox>,
     egress: Arc<Egress>,
     scripts: Mutex<Scripts>,
+    loaded: LoadedCode,
     rcrt_compat: bool,
 }
 
 impl SandboxExecutor {
     pub fn new(sandbox: Arc<Sandbox>, egress: Arc<Egress>) -> Self {
-        Self { sandbox, egress, scripts: Mutex::default(), rcrt_compat: false }
+        Self { sandbox, egress, scripts: Mutex::default(), loaded: LoadedCode::default(), rcrt_compat: false }
     }
 
     /// See [`CallHostOps::with_rcrt_compat`].
@@ -65,7 +69,13 @@ impl Executor for SandboxExecutor {
     ) -> Result<(), ToolFailure> {
         read_rules(definition)?;
         let (script, _) = self.script(definition, (tool_id, tool_version)).await?;
-        load_check::check(&self.sandbox, owner_id, script, definition.limits).await
+        // What `create_tool` has just loaded to run its examples need not be loaded again.
+        let loads = self.loaded.hash(owner_id, &script.javascript, &definition.limits);
+        if script.javascript.len() >= WORTH_A_CACHE || !self.loaded.has(loads) {
+            load_check::check(&self.sandbox, owner_id, script, definition.limits).await?;
+            self.loaded.remember(loads);
+        }
+        Ok(())
     }
 
     async fn execute(&self, call: ToolCall, cancelled: CancellationToken) -> ToolOutput {
@@ -189,6 +199,31 @@ fn console(lines: &[ConsoleLine], truncated: bool) -> Map<String, Value> {
         metadata.insert("console_truncated".into(), true.into());
     }
     metadata
+}
+
+/// Code that was loaded without an error, by a hash that differs in each process.
+#[derive(Default)]
+struct LoadedCode {
+    hashing: RandomState,
+    hashes: Mutex<HashSet<u64>>,
+}
+
+impl LoadedCode {
+    fn hash(&self, owner_id: Uuid, javascript: &str, limits: &Limits) -> u64 {
+        self.hashing.hash_one((owner_id, javascript, format!("{limits:?}")))
+    }
+
+    fn has(&self, hash: u64) -> bool {
+        self.hashes.lock().contains(&hash)
+    }
+
+    fn remember(&self, hash: u64) {
+        let mut hashes = self.hashes.lock();
+        if hashes.len() >= MAX_SCRIPTS {
+            hashes.clear();
+        }
+        hashes.insert(hash);
+    }
 }
 
 type Version = (Uuid, i64);
