@@ -93,8 +93,9 @@ DECLARE
     made integer := 0;
 BEGIN
     PERFORM pg_advisory_xact_lock(hashtextextended('rcrt.event_ranges', 0));
-    -- What a day used, as far as it is known.
+    -- What a day used, as far as it is known. The numbers that a restore skipped were not used.
     SELECT * INTO earlier FROM event_ranges r WHERE r.made_at < clock_timestamp() - interval '1 hour'
+        AND r.made_at_number >= coalesce((SELECT max(e.next_number) FROM restores e), 0)
         AND r.made_at_number < present ORDER BY r.made_at > clock_timestamp() - interval '1 day', r.made_at DESC LIMIT 1;
     IF FOUND THEN
         width := greatest(width, ((present - earlier.made_at_number)
@@ -103,9 +104,11 @@ BEGIN
     -- Whole transactions.
     width := (width >> 12) << 12;
     WHILE (SELECT count(*) FROM event_ranges r WHERE r.first_number > present) < 2 LOOP
-        SELECT coalesce(max(r.next_number), 0) INTO start FROM event_ranges r;
+        -- The first range includes the present number, also in a cluster that has counted many
+        -- transactions: there are no events yet.
+        SELECT coalesce(max(r.next_number), (present >> 32) << 32) INTO start FROM event_ranges r;
         -- After a jump of the numbers: above those that are being written to the default partition.
-        IF start <= present AND start > 0 THEN
+        IF start <= present AND EXISTS (SELECT FROM event_ranges) THEN
             start := present + (10000::bigint << 12);
         END IF;
         EXECUTE format('CREATE TABLE public.%I PARTITION OF public.events FOR VALUES FROM (%s) TO (%s)',
@@ -118,19 +121,39 @@ BEGIN
 END
 $$;
 
--- The ranges that no transaction writes any more and that have only events from before this time.
+-- Up to which number a tenant's events are in archives, and the file that is being written: its
+-- name and its last event (crates/storage/store/src/transfer/archive).
+CREATE TABLE event_archives (
+    owner_id uuid PRIMARY KEY REFERENCES tenants ON DELETE CASCADE,
+    number bigint NOT NULL,
+    file text,
+    last_number bigint CHECK (last_number > number),
+    CHECK ((file IS NULL) = (last_number IS NULL))
+);
+ALTER TABLE event_archives ENABLE ROW LEVEL SECURITY;
+CREATE POLICY tenant ON event_archives
+    USING (owner_id = NULLIF(current_setting('rcrt.tenant', true), '')::uuid);
+GRANT SELECT, INSERT, UPDATE ON event_archives TO rcrt_app;
+
+-- The ranges that no transaction writes any more, that have only events from before this time and,
+-- if the servers archive, none that is not in a file.
 CREATE FUNCTION old_event_ranges(before timestamptz) RETURNS TABLE (first_number bigint, next_number bigint)
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp
 AS $$
 DECLARE
+    are_archived boolean := coalesce((SELECT r.archives FROM recorded_retention() r), false);
     is_old boolean;
 BEGIN
     FOR first_number, next_number IN
         SELECT r.first_number, r.next_number FROM event_ranges r WHERE r.next_number <= event_horizon()
         ORDER BY r.first_number
     LOOP
-        EXECUTE format('SELECT NOT EXISTS (SELECT FROM public.%I WHERE at >= $1)', 'events_' || first_number)
-            INTO is_old USING before;
+        EXECUTE format(
+            'SELECT NOT EXISTS (SELECT FROM public.%1$I WHERE at >= $1) AND NOT ($2 AND EXISTS (
+                SELECT FROM public.%1$I e JOIN public.tenants t ON t.id = e.owner_id AND t.deleted_at IS NULL
+                LEFT JOIN public.event_archives a ON a.owner_id = e.owner_id
+                WHERE e.number > coalesce(a.number, 0)))', 'events_' || first_number)
+            INTO is_old USING before, are_archived;
         EXIT WHEN NOT is_old;
         RETURN NEXT;
     END LOOP;

@@ -45,7 +45,7 @@ $$;
 CREATE FUNCTION tenants_with_old_events(before timestamptz) RETURNS SETOF uuid
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp
 AS $$
-    SELECT DISTINCT owner_id FROM events WHERE at < before AND number >= first_open_event()
+    SELECT DISTINCT owner_id FROM events WHERE at < before AND number >= (SELECT first_open_event())
     UNION SELECT owner_id FROM events_rest WHERE at < before
     UNION SELECT owner_id FROM shared_events WHERE at < before
 $$;
@@ -65,6 +65,35 @@ AS $$
             AND b.schema_name IN ('tool.request.v1', 'tool.response.v1', 'tool.create.request.v1',
                 'tool.create.response.v1', 'tool.log.v1') AND b.updated_at < before)
 $$;
+
+-- The records that are being archived: the name of their file, and whether it is complete. Then
+-- they are deleted.
+CREATE TABLE call_archives (
+    owner_id uuid PRIMARY KEY REFERENCES tenants ON DELETE CASCADE,
+    file text NOT NULL,
+    records uuid[] NOT NULL,
+    is_written boolean NOT NULL DEFAULT false
+);
+ALTER TABLE call_archives ENABLE ROW LEVEL SECURITY;
+CREATE POLICY tenant ON call_archives
+    USING (owner_id = NULLIF(current_setting('rcrt.tenant', true), '')::uuid);
+GRANT SELECT, INSERT, UPDATE, DELETE ON call_archives TO rcrt_app;
+
+-- Tenants with events from before this time that are in no archive. Only the oldest of each tenant
+-- is looked at.
+CREATE FUNCTION tenants_with_events_to_archive(before timestamptz) RETURNS SETOF uuid
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp
+AS $$
+    SELECT t.id FROM tenants t LEFT JOIN event_archives a ON a.owner_id = t.id
+    WHERE t.deleted_at IS NULL AND (a.file IS NOT NULL OR (
+        SELECT e.at FROM events e WHERE e.owner_id = t.id AND e.number > coalesce(a.number, 0)
+        ORDER BY e.number LIMIT 1) < before)
+$$;
+
+-- Tenants with old calls, or with a file that is not finished.
+CREATE FUNCTION tenants_with_calls_to_archive(before timestamptz) RETURNS SETOF uuid
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp
+AS $$ SELECT tenants_with_old_calls(before) UNION SELECT a.owner_id FROM call_archives a $$;
 
 CREATE FUNCTION tenants_with_old_versions(before timestamptz) RETURNS SETOF uuid
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp
@@ -118,45 +147,74 @@ CREATE TABLE retention (
     versions bigint,
     events bigint NOT NULL,
     egress bigint NOT NULL,
+    -- Whether calls and events are archived before they are deleted.
+    archives boolean NOT NULL,
     recorded_at timestamptz NOT NULL
 );
 ALTER TABLE retention ENABLE ROW LEVEL SECURITY;
 
 -- Returns whether other options were recorded before.
-CREATE FUNCTION record_retention(calls bigint, versions bigint, events bigint, egress bigint) RETURNS boolean
+CREATE FUNCTION record_retention(calls bigint, versions bigint, events bigint, egress bigint, archives boolean)
+RETURNS boolean
 LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp
 AS $$
     WITH before AS (SELECT * FROM retention),
     recorded AS (
-        INSERT INTO retention (calls, versions, events, egress, recorded_at) VALUES ($1, $2, $3, $4, clock_timestamp())
-        ON CONFLICT (is_only) DO UPDATE SET calls = $1, versions = $2, events = $3, egress = $4,
+        INSERT INTO retention (calls, versions, events, egress, archives, recorded_at)
+        VALUES ($1, $2, $3, $4, $5, clock_timestamp())
+        ON CONFLICT (is_only) DO UPDATE SET calls = $1, versions = $2, events = $3, egress = $4, archives = $5,
             recorded_at = clock_timestamp())
     SELECT EXISTS (
-        SELECT FROM before b WHERE (b.calls, b.versions, b.events, b.egress) IS DISTINCT FROM ($1, $2, $3, $4))
+        SELECT FROM before b
+        WHERE (b.calls, b.versions, b.events, b.egress, b.archives) IS DISTINCT FROM ($1, $2, $3, $4, $5))
 $$;
 
 CREATE FUNCTION recorded_retention()
-RETURNS TABLE (calls bigint, versions bigint, events bigint, egress bigint, recorded_at timestamptz)
+RETURNS TABLE (calls bigint, versions bigint, events bigint, egress bigint, archives boolean, recorded_at timestamptz)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp
-AS $$ SELECT r.calls, r.versions, r.events, r.egress, r.recorded_at FROM retention r $$;
+AS $$ SELECT r.calls, r.versions, r.events, r.egress, r.archives, r.recorded_at FROM retention r $$;
+
+-- The transaction's tenant's events from before this time that do not go with their range, the
+-- oldest first: those of the open ranges and of the default partition. With archives, only those
+-- that are in a file.
+CREATE FUNCTION old_open_events(before timestamptz, archived_only boolean, most bigint) RETURNS SETOF bigint
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp
+AS $$
+    WITH last AS MATERIALIZED (
+        SELECT CASE WHEN archived_only OR EXISTS (SELECT FROM retention r WHERE r.archives)
+            THEN coalesce((SELECT a.number FROM event_archives a WHERE a.owner_id = current_tenant()), 0)
+            ELSE 9223372036854775807 END AS number)
+    SELECT n.number FROM (
+        (SELECT e.number FROM events e
+         WHERE e.owner_id = current_tenant() AND e.at < before AND e.number >= (SELECT first_open_event())
+            AND e.number <= (SELECT last.number FROM last)
+         ORDER BY e.number LIMIT most)
+        UNION
+        (SELECT e.number FROM events_rest e
+         WHERE e.owner_id = current_tenant() AND e.at < before AND e.number <= (SELECT last.number FROM last)
+         ORDER BY e.number LIMIT most)) n
+    ORDER BY n.number LIMIT most
+$$;
 
 -- The ids of the keys that encrypt secrets of all tenants, for `rcrt doctor`.
 CREATE FUNCTION used_secrets_keys() RETURNS SETOF text
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp
 AS $$ SELECT s.key_id FROM secrets s UNION SELECT w.key_id FROM webhook_secrets w ORDER BY 1 $$;
 
-REVOKE ALL ON FUNCTION stored_sizes(), record_retention(bigint, bigint, bigint, bigint), recorded_retention(),
-    used_secrets_keys() FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION stored_sizes(), record_retention(bigint, bigint, bigint, bigint), recorded_retention(),
-    used_secrets_keys() TO rcrt_app;
+REVOKE ALL ON FUNCTION stored_sizes(), record_retention(bigint, bigint, bigint, bigint, boolean),
+    recorded_retention(), old_open_events(timestamptz, boolean, bigint), used_secrets_keys() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION stored_sizes(), record_retention(bigint, bigint, bigint, bigint, boolean),
+    recorded_retention(), old_open_events(timestamptz, boolean, bigint), used_secrets_keys() TO rcrt_app;
 
 REVOKE ALL ON FUNCTION tenants_with_expired_leases(), tenants_with_passed_deadlines(), tenants_with_orphans(),
     tenants_with_expired_records(), tenants_with_old_events(timestamptz),
     tenants_with_old_idempotency_keys(timestamptz), tenants_with_old_calls(timestamptz),
+    tenants_with_events_to_archive(timestamptz), tenants_with_calls_to_archive(timestamptz),
     tenants_with_old_versions(timestamptz) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION tenants_with_expired_leases(), tenants_with_passed_deadlines(), tenants_with_orphans(),
     tenants_with_expired_records(), tenants_with_old_events(timestamptz),
     tenants_with_old_idempotency_keys(timestamptz), tenants_with_old_calls(timestamptz),
+    tenants_with_events_to_archive(timestamptz), tenants_with_calls_to_archive(timestamptz),
     tenants_with_old_versions(timestamptz) TO rcrt_app;
 
 -- Deletes a tenant. For callers this takes effect at once: its agents are deleted with it and its

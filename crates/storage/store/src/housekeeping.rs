@@ -17,6 +17,7 @@ use crate::database::transaction::TenantTransaction;
 use crate::records::{event_ranges, expiry, prune, purge};
 use crate::rights::tokens;
 use crate::store::Inner;
+use crate::transfer::archive;
 use crate::{Retention, Store, retention};
 
 /// The longest time until a lost runner or an expired record is noticed.
@@ -57,8 +58,9 @@ impl Store {
 
     /// Deletes requests, responses, old versions, events and entries of the egress log that are
     /// past their retention, old statistics of calls, idempotency keys older than one day, and
-    /// revocations of tokens that have expired. Returns how many. The store does so every minute,
-    /// unless [`crate::StoreOptions::prunes`] is off.
+    /// revocations of tokens that have expired. Returns how many. Calls and events are archived
+    /// before, with [`crate::StoreOptions::archive`]. The store does so every minute, unless
+    /// [`crate::StoreOptions::prunes`] is off.
     pub async fn prune(&self) -> Result<usize, StoreError> {
         Ok(prune(&self.inner).await?)
     }
@@ -113,12 +115,13 @@ async fn maintain(store: &Inner, sweeps: Sweeps) {
             stats::count_all(database).await?;
             let expired = expire(database, EXPIRING).await;
             if sweeps.prunes && pruned_at.is_none_or(|at| at.elapsed() >= PRUNE) {
-                if retention::record(database, store.retention).await? && !has_warned {
+                // Also if it fails: what cannot be archived is tried again a minute later.
+                pruned_at = Some(Instant::now());
+                if retention::record(database, store.retention, store.archive.is_some()).await? && !has_warned {
                     tracing::warn!("{}", retention::OTHER_OPTIONS);
                     has_warned = true;
                 }
                 prune(store).await?;
-                pruned_at = Some(Instant::now());
             }
             expired?;
             Ok::<_, crate::database::failure::Failure>(())
@@ -177,14 +180,24 @@ async fn prune(store: &Inner) -> Result<usize> {
     store.quotas.forget_deleted_elsewhere(database).await?;
     let mut count = 0;
     let Retention { calls, versions, events, egress } = store.retention;
-    let before = Utc::now() - events;
-    count += event_ranges::renew(database, before).await?;
-    for tenant in tenants_before(database, "SELECT tenants_with_old_events($1)", before).await? {
-        count += repeat(database, tenant, Duration::MAX, |tx| prune::events(tx, before)).await?;
+    let is_archived = store.archive.is_some();
+    // Of an archive, whole days.
+    let before = |kept: Duration| {
+        let before = Utc::now() - kept;
+        if is_archived { archive::begin_of_day(before) } else { before }
+    };
+    let (before_events, before_calls) = (before(events), calls.map(before));
+    let archived = match &store.archive {
+        Some(folder) => archive::run(database, folder, before_events, before_calls).await,
+        None => Ok(0),
+    };
+    count += event_ranges::renew(database, before_events).await?;
+    for tenant in tenants_before(database, "SELECT tenants_with_old_events($1)", before_events).await? {
+        let batch = |tx| prune::events(tx, before_events, is_archived);
+        count += repeat(database, tenant, Duration::MAX, batch).await?;
     }
     // A tenant with many old calls leaves time for the others and for the other work of this loop.
-    if let Some(calls) = calls {
-        let before = Utc::now() - calls;
+    if let Some(before) = before_calls.filter(|_| !is_archived) {
         for tenant in tenants_before(database, "SELECT tenants_with_old_calls($1)", before).await? {
             count += repeat(database, tenant, PRUNING, |tx| prune::calls(tx, before)).await?;
         }
@@ -205,5 +218,6 @@ async fn prune(store: &Inner) -> Result<usize> {
     for tenant in tenants_before(database, "SELECT tenants_with_old_idempotency_keys($1)", before).await? {
         count += repeat(database, tenant, Duration::MAX, |tx| prune::keys(tx, before)).await?;
     }
-    Ok(count)
+    // Last, so that a full disk of the archive does not stop the rest.
+    Ok(count + archived?)
 }

@@ -74,5 +74,7 @@ pub use transfer::restoring::{
     BackupFacts, RESTORED_OWNER, backup_facts, close_restored_owner, continue_event_numbers, delete_unreadable_secrets,
     empty_for_restore, has_restored_owner, is_empty,
 };
-pub use transfer::{Export, Head, Imported, Line, OldVersion, OnConflict, TransferError, export_records, import_lines};
+pub use transfer::{
+    ArchivedEvent, Export, Head, Imported, Line, OldVersion, OnConflict, TransferError, export_records, import_lines,
+};
 pub use webhooks::{MOST_WAITING as MOST_WAITING_DELIVERIES, MOST_WAITING_BYTES as MOST_WAITING_DELIVERY_BYTES};

@@ -61,6 +61,7 @@ impl Store {
             semantic_search: options.embedding.map(|options| Arc::new(SemanticSearch::new(options))),
             webhooks: Arc::new(WebhookStore::new(database.clone(), cipher.clone())),
             retention: options.retention,
+            archive: options.archive,
             database,
             quotas,
             cipher,
@@ -70,7 +71,9 @@ impl Store {
             inner.database.tasks.spawn(following::run(inner.streams.clone(), follower));
         }
         let prunes = options.sweeps && options.prunes;
-        if prunes && let Err(failure) = retention::record(&inner.database, inner.retention).await {
+        if prunes
+            && let Err(failure) = retention::record(&inner.database, inner.retention, inner.archive.is_some()).await
+        {
             tracing::warn!(error = %StoreError::from(failure), "the retention options cannot be recorded");
         }
         start_tasks(&inner, Sweeps { is_on: options.sweeps, prunes }, admin, app);

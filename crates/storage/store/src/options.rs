@@ -1,5 +1,6 @@
 //! The options of a store.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -37,6 +38,9 @@ pub struct StoreOptions {
     pub sweeps: bool,
     /// How long what the tenants no longer use is stored.
     pub retention: Retention,
+    /// The folder for archives: calls and events are written there before they are deleted, in
+    /// whole days (UTC). All stores on a database that delete need the same one.
+    pub archive: Option<PathBuf>,
     /// Whether the sweeps also delete what is past its retention, in all tenants. Off for a store
     /// that does not have the options of the database's servers, such as a runner's. Default: true.
     pub prunes: bool,
@@ -60,6 +64,7 @@ impl StoreOptions {
             event_copy: None,
             sweeps: true,
             retention: Retention::default(),
+            archive: None,
             prunes: true,
             quotas: TenantQuotas::default(),
             context_reads: ContextReadLimits::default(),

@@ -12,17 +12,19 @@ use crate::database::failure::Result;
 use crate::database::from_row::from_row;
 
 pub(crate) const OTHER_OPTIONS: &str = "another server of this database uses other retention options, and each server \
-    deletes by its own; start all with the same --keep-calls, --keep-versions, --keep-events and --keep-egress-audit";
+    deletes by its own; start all with the same --keep-calls, --keep-versions, --keep-events, --keep-egress-audit and \
+    --archive";
 
 /// Records the options of this server. Returns whether another server has recorded others since.
-pub(crate) async fn record(database: &Arc<Database>, retention: Retention) -> Result<bool> {
+pub(crate) async fn record(database: &Arc<Database>, retention: Retention, archives: bool) -> Result<bool> {
     let seconds = |time: Duration| i64::try_from(time.as_secs()).unwrap_or(i64::MAX);
     let mut tx = database.begin("BEGIN").await?;
-    let differs: bool = sqlx::query_scalar("SELECT record_retention($1, $2, $3, $4)")
+    let differs: bool = sqlx::query_scalar("SELECT record_retention($1, $2, $3, $4, $5)")
         .bind(retention.calls.map(seconds))
         .bind(retention.versions.map(seconds))
         .bind(seconds(retention.events))
         .bind(seconds(retention.egress))
+        .bind(archives)
         .fetch_one(&mut *tx)
         .await?;
     tx.commit().await?;

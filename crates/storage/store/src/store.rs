@@ -1,6 +1,7 @@
 //! The open store: its pool, its feeds and its background tasks.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use rcrt_breadcrumb::{AuditEntry, AuditQuery, Deliveries, StoreError};
@@ -41,6 +42,7 @@ pub(crate) struct Inner {
     pub(crate) semantic_search: Option<Arc<SemanticSearch>>,
     pub(crate) webhooks: Arc<WebhookStore>,
     pub(crate) retention: Retention,
+    pub(crate) archive: Option<PathBuf>,
 }
 
 impl Store {

@@ -7,11 +7,11 @@ use clap::Args;
 use rcrt_breadcrumb::{EventSink, TenantQuotas};
 use rcrt_nats::NatsCopy;
 use rcrt_postgres::{DataLock, Postgres, PostgresOptions};
-use rcrt_store::{Retention, Store, StoreOptions};
+use rcrt_store::{Store, StoreOptions};
 
-use super::EmbeddingArgs;
 use super::agents::DEFAULT_TENANT;
 use super::secrets_keys::check_secrets_keys;
+use super::{EmbeddingArgs, Pruning};
 use crate::keys::Keys;
 use crate::progress::ConsoleProgress;
 
@@ -123,7 +123,7 @@ impl Database {
         lock: DataLock,
         keys: &Keys,
         options: &DatabaseOptions,
-        retention: Retention,
+        pruning: Pruning,
         progress: &ConsoleProgress,
     ) -> anyhow::Result<Self> {
         let say = |step: &str| progress.step(step);
@@ -139,10 +139,10 @@ impl Database {
             }
         };
         let opened = match (&postgres, &options.database_url) {
-            (Some(postgres), _) => open_embedded(postgres, keys, options, retention, progress).await,
+            (Some(postgres), _) => open_embedded(postgres, keys, options, pruning, progress).await,
             (None, url) => {
                 let url = url.clone().unwrap_or_default();
-                open(url, None, keys, options, Some(retention), progress).await
+                open(url, None, keys, options, Some(pruning), progress).await
             }
         };
         match opened {
@@ -198,14 +198,14 @@ async fn open_embedded(
     postgres: &Postgres,
     keys: &Keys,
     options: &DatabaseOptions,
-    retention: Retention,
+    pruning: Pruning,
     progress: &ConsoleProgress,
 ) -> anyhow::Result<Arc<Store>> {
     let superuser_url = postgres.url(rcrt_postgres::SUPERUSER, MAINTENANCE);
     rcrt_store::create_app_role(&superuser_url, true).await.context("the role of the store cannot be set up")?;
     let admin_url = postgres.url(tables_owner(&superuser_url).await?, rcrt_postgres::DATABASE);
     let app_url = postgres.url(APP_ROLE, rcrt_postgres::DATABASE);
-    open(admin_url, Some(app_url), keys, options, Some(retention), progress).await
+    open(admin_url, Some(app_url), keys, options, Some(pruning), progress).await
 }
 
 /// Returns the user that owns the tables in the embedded Postgres. After a restore that is an
@@ -221,7 +221,7 @@ async fn open(
     app_url: Option<String>,
     keys: &Keys,
     options: &DatabaseOptions,
-    retention: Option<Retention>,
+    pruning: Option<Pruning>,
     progress: &ConsoleProgress,
 ) -> anyhow::Result<Arc<Store>> {
     // Before the store opens: a new key would hide that the right one is missing.
@@ -234,10 +234,11 @@ async fn open(
         max_connections: options.database_connections,
         embedding: options.embedding.options()?,
         // A runner's store copies nothing: only the servers have the options for that.
-        event_copy: retention.is_some().then(|| options.event_copy()).flatten(),
+        event_copy: pruning.is_some().then(|| options.event_copy()).flatten(),
         quotas: options.quotas(),
-        prunes: retention.is_some(),
-        retention: retention.unwrap_or_default(),
+        prunes: pruning.is_some(),
+        retention: pruning.as_ref().map(|pruning| pruning.retention).unwrap_or_default(),
+        archive: pruning.and_then(|pruning| pruning.archive),
         ..StoreOptions::new(admin_url, secrets_keys)
     };
     let say = |step: &str| progress.step(step);

@@ -38,7 +38,7 @@ pub use limit_options::DrainOption;
 pub use metrics_listener::MetricsOptions;
 pub use native_tools::{NativeToolOptions, NativeTools};
 pub use pod_options::PodOptions;
-pub use retention::RetentionOptions;
+pub use retention::{Pruning, RetentionOptions};
 pub use runner_task::{PreparedRunner, RunnerTask, RunnerTaskOptions, host_name, sandbox_level, worker_command};
 pub use secrets_keys::check_secrets_keys;
 pub use serving::{ServingOptions, StartedServer, metrics_token};

@@ -1,6 +1,7 @@
 //! How long calls, old versions, events and the egress log are kept.
 
 use std::fmt::{self, Display};
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -34,6 +35,13 @@ pub struct RetentionOptions {
     /// How long entries of the egress log are kept, such as 12h, 30d or 4w
     #[arg(long, env = "RCRT_KEEP_EGRESS_AUDIT", default_value = "30d", value_name = "TIME", value_parser = limited)]
     pub keep_egress_audit: Keep,
+}
+
+/// What a server deletes, and the folder to which it writes calls and events before.
+#[derive(Debug, Clone)]
+pub struct Pruning {
+    pub retention: Retention,
+    pub archive: Option<PathBuf>,
 }
 
 /// `None`: forever.

@@ -1,7 +1,9 @@
 //! The common start of `server` and `up`: the data folder, the port, the store and the HTTP server.
 
+use std::fs;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
@@ -11,7 +13,7 @@ use tokio::net::TcpListener;
 use url::Url;
 
 use super::limit_options::LimitOptions;
-use super::{DataFolder, DatabaseOptions, RetentionOptions, System, base_url, bind, check_url, check_url_of};
+use super::{DataFolder, DatabaseOptions, Pruning, RetentionOptions, System, base_url, bind, check_url, check_url_of};
 use crate::config::{Config, DEFAULT_LISTEN, listen_address};
 use crate::exit::Failure;
 use crate::progress::ConsoleProgress;
@@ -49,6 +51,11 @@ pub struct ServingOptions {
     database: DatabaseOptions,
     #[command(flatten)]
     retention: RetentionOptions,
+    /// A folder to which calls and events are written before they are deleted, as compressed lines
+    /// of JSON for `rcrt import`: one or more files for each tenant and day. All servers of a
+    /// database need the same folder
+    #[arg(long, env = "RCRT_ARCHIVE", value_name = "FOLDER")]
+    archive: Option<PathBuf>,
     #[command(flatten)]
     limits: LimitOptions,
     /// Set from `--compat`, which is an option of the command.
@@ -85,6 +92,16 @@ impl StreamBounds {
             ..StreamOptions::default()
         }
     }
+}
+
+/// The folder of `--archive`, absolute. It is created if it does not exist.
+fn archive_folder(folder: &Path) -> anyhow::Result<PathBuf> {
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).and_then(|()| fs::canonicalize(folder)).map_err(
+        |error| {
+            let text = format!("--archive: {} cannot be used as a folder: {error}", folder.display());
+            Failure::Usage(text).into()
+        },
+    )
 }
 
 fn public_url(text: &str) -> Result<PublicUrl, String> {
@@ -206,7 +223,9 @@ impl ServingOptions {
     ) -> anyhow::Result<StartedServer> {
         let BoundServer { auth, origins, hosts, folder, listener, base_url } = begun;
         let (data, token_key) = (folder.path(), folder.keys.token_key()?);
-        system.open_store(folder, &self.database, self.retention.in_store(), progress).await?;
+        let archive = self.archive.as_deref().map(archive_folder).transpose()?;
+        let pruning = Pruning { retention: self.retention.in_store(), archive };
+        system.open_store(folder, &self.database, pruning, progress).await?;
         let mut streams = self.streams.options();
         streams.new_as_updated |= self.rcrt_compat;
         if auth == AuthMode::Open && !self.listen.ip().is_loopback() {

@@ -9,14 +9,13 @@ use rcrt_breadcrumb::{EgressLog, Identity, Profile, Role, Tenancy};
 use rcrt_runner::LocalDispatch;
 use rcrt_schemas::Schemas;
 use rcrt_server::ServerOptions;
-use rcrt_store::Retention;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::{
-    Agents, DataFolder, Database, DatabaseInfo, DatabaseOptions, HttpServer, PreparedRunner, RunnerTask, TokenFile,
-    WebhookDelivery, WebhookHosts, WebhookOptions,
+    Agents, DataFolder, Database, DatabaseInfo, DatabaseOptions, HttpServer, PreparedRunner, Pruning, RunnerTask,
+    TokenFile, WebhookDelivery, WebhookHosts, WebhookOptions,
 };
 use crate::progress::ConsoleProgress;
 
@@ -45,11 +44,11 @@ impl System {
         &mut self,
         folder: DataFolder,
         options: &DatabaseOptions,
-        retention: Retention,
+        pruning: Pruning,
         progress: &ConsoleProgress,
     ) -> anyhow::Result<()> {
         let data = folder.path();
-        let database = Database::open(folder.lock, &folder.keys, options, retention, progress).await?;
+        let database = Database::open(folder.lock, &folder.keys, options, pruning, progress).await?;
         let database = self.database.insert(database);
         let used = match (&options.database_url, database.postgres_version()) {
             (Some(url), _) => DatabaseInfo::external(url).await?,

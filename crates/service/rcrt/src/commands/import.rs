@@ -1,4 +1,4 @@
-//! `rcrt import`: records from lines that `rcrt export` wrote.
+//! `rcrt import`: records from lines that `rcrt export` or an archive of a server wrote.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
+use flate2::bufread::MultiGzDecoder;
 use rcrt_store::{Imported, OnConflict};
 use serde_json::json;
 
@@ -14,17 +15,19 @@ use crate::config::Config;
 use crate::output::{Output, counted};
 use crate::progress::ConsoleProgress;
 
-/// Write the records of a file that `rcrt export` wrote into a tenant
+/// Write the records of a file of `rcrt export`, or of an archive, into a tenant
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Writes to the database directly, with or without a running server. Records keep their ids, versions and times, so an \
 interrupted import can be repeated. An invalid line stops the import with its line number; records before it may already \
-be written. Imported requests are records only: no tool is called.
+be written. Imported requests are records only: no tool is called. A file compressed with gzip is decompressed. Of an \
+archive (--archive of the servers), calls are imported and events are skipped; a server that deletes old calls deletes \
+imported ones too.
 
 Examples:
   rcrt import records.jsonl
   rcrt import records.jsonl --tenant acme --on-conflict replace
-  gunzip < acme.jsonl.gz | rcrt import -")]
+  rcrt import archive/acme/calls-2026-01-31.jsonl.gz --tenant acme")]
 pub struct Import {
     /// The file; `-` for stdin
     file: PathBuf,
@@ -53,15 +56,25 @@ enum Choice {
 }
 
 impl Import {
-    pub async fn run(self, config: &Config, output: Output) -> anyhow::Result<()> {
-        check_url(self.database_url.as_ref())?;
-        let progress = ConsoleProgress::new();
+    /// The file, decompressed if it is compressed.
+    fn lines(&self) -> std::io::Result<Box<dyn BufRead + Send>> {
         let mut from: Box<dyn BufRead + Send> = if self.file.as_os_str() == "-" {
             Box::new(BufReader::new(std::io::stdin()))
         } else {
-            let file = File::open(&self.file).with_context(|| format!("{} cannot be read", self.file.display()))?;
-            Box::new(BufReader::new(file))
+            Box::new(BufReader::new(File::open(&self.file)?))
         };
+        // The first byte of gzip begins no line of JSON.
+        Ok(if from.fill_buf()?.first() == Some(&0x1f) {
+            Box::new(BufReader::new(MultiGzDecoder::new(from)))
+        } else {
+            from
+        })
+    }
+
+    pub async fn run(self, config: &Config, output: Output) -> anyhow::Result<()> {
+        check_url(self.database_url.as_ref())?;
+        let progress = ConsoleProgress::new();
+        let mut from = self.lines().with_context(|| format!("{} cannot be read", self.file.display()))?;
         let on_conflict = match self.on_conflict {
             Choice::Skip => OnConflict::Skip,
             Choice::Replace => OnConflict::Replace,

@@ -99,3 +99,60 @@ fn up_command(folder: &TempDir, arguments: &[&str]) -> std::process::Command {
     command.args(arguments).arg("--data").arg(folder.path().join("data")).current_dir(folder.path());
     command
 }
+
+/// Also by a server that is killed meanwhile.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_server_deletes_is_archived_and_can_be_imported() {
+    let database = TestDatabase::empty().await;
+    let folder = TempDir::new().unwrap();
+    let archive = folder.path().join("archive");
+    let start = |options: &[&str]| {
+        let common = ["up", "--listen", "127.0.0.1:0", "--database-url", &database.admin_url];
+        Running::start(&folder.path().join("data"), &[&common, options].concat())
+    };
+    let up = start(&["--keep-calls", "forever"]);
+    for n in 0..3 {
+        let input = json!({"expression": format!("{n} + 1")});
+        up.json(&["call", "calculator", &input.to_string()]);
+    }
+    assert_eq!(up.stop().0.code(), Some(0));
+    let mut admin = PgConnection::connect(&database.admin_url).await.unwrap();
+    execute(
+        &mut admin,
+        "UPDATE breadcrumbs SET updated_at = updated_at - interval '40 days'
+            WHERE schema_name IN ('tool.request.v1', 'tool.response.v1');
+         UPDATE calls SET queued_at = queued_at - interval '40 days', finished_at = finished_at - interval '40 days';
+         UPDATE events SET at = at - interval '40 days'",
+    )
+    .await;
+    let calls = number(&mut admin, CALLS).await;
+    assert!(calls >= 6, "{calls}");
+
+    let archiving = ["--keep-events", "1d", "--archive", archive.to_str().unwrap()];
+    let killed = start(&archiving);
+    // It may be anywhere between the plan and the deletion.
+    while !archive.join("default").exists() {
+        tokio::task::yield_now().await;
+    }
+    killed.end_by(Signal::SIGKILL);
+    let up = start(&archiving);
+    until_none(&mut admin, CALLS).await;
+    until_none(&mut admin, EVENTS).await;
+    assert_eq!(up.stop().0.code(), Some(0));
+
+    let mut imported = 0;
+    for file in std::fs::read_dir(archive.join("default")).unwrap().map(|entry| entry.unwrap().path()) {
+        let name = file.file_name().unwrap().to_str().unwrap().to_owned();
+        assert!(name.ends_with(".jsonl.gz"), "{name}");
+        let mut command =
+            up_command(&folder, &["import", file.to_str().unwrap(), "--on-conflict", "fail", "-o", "json"]);
+        let done = Ran::of(command.env("DATABASE_URL", &database.admin_url).output().unwrap()).ends_with(0).json();
+        let (created, skipped) = (done["created"].as_i64().unwrap(), done["skipped"].as_i64().unwrap());
+        assert!(
+            if name.starts_with("calls-") { created > 0 && skipped == 0 } else { created == 0 && skipped > 0 },
+            "{done}"
+        );
+        imported += created;
+    }
+    assert_eq!((imported, number(&mut admin, CALLS).await), (calls, calls));
+}

@@ -54,6 +54,7 @@ fn an_invalid_command_line_exits_with_2_and_names_the_problem() {
         (vec!["up", "--keep-calls", "1m"], "must be at least 1h"),
         // Only servers delete what is past its retention.
         (vec!["runner", "--keep-calls", "30d"], "--keep-calls"),
+        (vec!["runner", "--archive", "/tmp"], "--archive"),
         (vec!["up", "--keep-versions", "always"], "12h, 30d, 4w, or forever"),
         (vec!["up", "--keep-versions", "2d"], "--keep-versions 2d is less than --keep-events 7d"),
         (vec!["server", "--keep-events", "forever"], "a number and a unit"),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use rcrt_breadcrumb::{Event, EventSink};
+use rcrt_breadcrumb::EventSink;
 use uuid::Uuid;
 
 use super::following::{CatchUpReason, EventHeader, Follower};
@@ -41,13 +41,10 @@ impl Follower for EventCopier {
         let Some(first) = events.first() else { return Ok(((), 0)) };
         // From the primary: a replica may not have them yet. A page can have fewer, if their
         // contexts are large, and those of other tenants' records.
-        let page = page::read_there(&self.database, owner_id, first.number - 1, &[]).await?;
-        let Some(last) = page.events.last().map(|sized| sized.event.number.0) else {
+        let Some((own, last)) = page::read_own(&self.database, owner_id, first.number - 1).await? else {
             // All of them were deleted meanwhile, with their tenant or as too old.
             return Ok(((), events.len()));
         };
-        let own: Vec<Event> =
-            page.events.iter().map(|sized| &sized.event).filter(|event| event.owner_id == owner_id).cloned().collect();
         if !own.is_empty() {
             self.sink.send(&own).await?;
         }

@@ -23,7 +23,7 @@ use std::sync::Arc;
 
 pub(crate) use self::announce::{Announcer, announce, listen};
 pub(crate) use self::feed::Feeds;
-pub(crate) use self::page::{latest, newest_committed};
+pub(crate) use self::page::{latest, newest_committed, read_own};
 use self::selectors::OpenSelectors;
 pub(crate) use self::sized_event::WrittenEvent;
 pub(crate) use self::subscription::subscribe;

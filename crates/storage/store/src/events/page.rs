@@ -97,6 +97,19 @@ pub(super) async fn read_there(
     Ok(page)
 }
 
+/// The next complete events of the tenant's own records, from the primary, and the number of the
+/// page's last event. `None` if there are none.
+pub(crate) async fn read_own(
+    database: &Arc<Database>,
+    owner_id: Uuid,
+    after: i64,
+) -> Result<Option<(Vec<Event>, i64)>> {
+    let page = read_there(database, owner_id, after, &[]).await?;
+    let Some(last) = page.events.last().map(|sized| sized.event.number.0) else { return Ok(None) };
+    let events = page.events.iter().map(|sized| &sized.event);
+    Ok(Some((events.filter(|event| event.owner_id == owner_id).cloned().collect(), last)))
+}
+
 /// The number up to which the tenant's events are deleted. Read it after a page: it says whether
 /// the page may have gaps.
 pub(super) async fn forgotten(database: &Arc<Database>, owner_id: Uuid) -> Result<i64> {

@@ -13,18 +13,15 @@ pub(crate) const KEY_RETENTION: TimeDelta = TimeDelta::days(1);
 
 const BATCH: i64 = 500;
 /// Records that one transaction deletes.
-const CALLS: i64 = 100;
+pub(crate) const CALLS: i64 = 100;
 
-/// Deletes events from before this time, the oldest first, unless they go with their range. With
-/// the event of a deletion, it also deletes the record's versions and its call. Returns how many:
-/// at most a batch.
-pub(crate) async fn events(mut tx: TenantTransaction, before: DateTime<Utc>) -> Result<usize> {
+/// Deletes events from before this time, the oldest first, unless they go with their range.
+/// `archived_only`: those that are in a file. With the event of a deletion, it also deletes the
+/// record's versions and its call. Returns how many: at most a batch.
+pub(crate) async fn events(mut tx: TenantTransaction, before: DateTime<Utc>, archived_only: bool) -> Result<usize> {
     let forgotten: Vec<(Uuid, bool)> = sqlx::query_as(
         "WITH forgotten AS (
-            DELETE FROM events WHERE owner_id = current_tenant() AND number IN (
-                SELECT number FROM events
-                WHERE at < $1 AND (number >= first_open_event() OR tableoid = 'events_rest'::regclass)
-                ORDER BY number LIMIT $2)
+            DELETE FROM events WHERE owner_id = current_tenant() AND number IN (SELECT old_open_events($1, $2, $3))
             RETURNING owner_id, number, breadcrumb_id, kind),
          shared AS (
             INSERT INTO pruned_events AS f (owner_id, number)
@@ -33,6 +30,7 @@ pub(crate) async fn events(mut tx: TenantTransaction, before: DateTime<Utc>) -> 
          SELECT breadcrumb_id, kind = 'breadcrumb.deleted' FROM forgotten",
     )
     .bind(before)
+    .bind(archived_only)
     .bind(BATCH)
     .fetch_all(tx.connection())
     .await?;
@@ -103,11 +101,19 @@ async fn delete_remains(tx: &mut TenantTransaction, deleted: &[Uuid]) -> Result<
 /// that another transaction has locked is left for the next batch. Returns how many: at most a
 /// batch.
 pub(crate) async fn calls(mut tx: TenantTransaction, before: DateTime<Utc>) -> Result<usize> {
-    let found: Vec<Uuid> = sqlx::query_scalar(OLD_CALLS).bind(before).bind(CALLS).fetch_all(tx.connection()).await?;
-    if found.is_empty() {
-        return Ok(0);
-    }
-    let free = tx.try_lock_all(&found).await?;
+    let found = old_calls(&mut tx, before, CALLS).await?;
+    if found.is_empty() { Ok(0) } else { delete_calls(tx, &found, before).await }
+}
+
+/// The responses and logs, and the requests, that [`calls`] deletes: at most so many of each.
+pub(crate) async fn old_calls(tx: &mut TenantTransaction, before: DateTime<Utc>, most: i64) -> Result<Vec<Uuid>> {
+    Ok(sqlx::query_scalar(OLD_CALLS).bind(before).bind(most).fetch_all(tx.connection()).await?)
+}
+
+/// Deletes these requests, responses and logs, unless they were changed after this time or are
+/// locked. Returns how many were deleted.
+pub(crate) async fn delete_calls(mut tx: TenantTransaction, found: &[Uuid], before: DateTime<Utc>) -> Result<usize> {
+    let free = tx.try_lock_all(found).await?;
     let old: Vec<(Uuid, i64)> = sqlx::query_as(
         "SELECT id, size_bytes FROM breadcrumbs WHERE id = ANY($1) AND updated_at < $2 ORDER BY id FOR UPDATE SKIP LOCKED",
     )

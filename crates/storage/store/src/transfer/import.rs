@@ -38,7 +38,7 @@ pub enum OnConflict {
 pub struct Imported {
     pub created: u64,
     pub replaced: u64,
-    /// Records that already exist and were not changed, and records that are not imported.
+    /// Records that already exist and were not changed, records that are not imported, and events.
     pub skipped: u64,
     /// Old versions.
     pub versions: u64,
@@ -113,6 +113,10 @@ pub async fn import_lines(
                 Line::Version(mut version) => {
                     drop_forged(version.schema_name.as_deref(), &mut version.tags);
                     batch.version(&version).await?
+                }
+                Line::Event(_) => {
+                    batch.done.skipped += 1;
+                    Ok(())
                 }
                 Line::End { .. } => Ok(()),
             };

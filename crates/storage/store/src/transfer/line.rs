@@ -1,12 +1,13 @@
 //! The format of a line: an object with one member, whose name is the kind.
 
 use chrono::{DateTime, Utc};
-use rcrt_breadcrumb::{Breadcrumb, Sensitivity, Visibility};
+use rcrt_breadcrumb::{Breadcrumb, Event, Sensitivity, Visibility};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-/// The first line is `export`, the last is `end`. Between them are records, then old versions.
+/// The first line is `export`, the last is `end`. Between them are records, then old versions. An
+/// archive has either records or events.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Line {
@@ -14,6 +15,8 @@ pub enum Line {
     /// A record with all its fields, as `GET /breadcrumbs/{id}/full` returns it.
     Record(Box<Breadcrumb>),
     Version(Box<OldVersion>),
+    /// In archives. It is not imported.
+    Event(Box<ArchivedEvent>),
     End {
         records: u64,
         versions: u64,
@@ -36,6 +39,14 @@ pub struct Head {
 
 impl Head {
     pub const FORMAT: u32 = 1;
+}
+
+/// An event as a subscriber received it, with its number.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ArchivedEvent {
+    pub number: i64,
+    #[serde(flatten)]
+    pub event: Event,
 }
 
 /// A version before the current one.

@@ -1,9 +1,10 @@
 //! Exports a tenant's records as lines of JSON, and imports them. For operators: it connects as the
 //! tables' owner, without roles and rights.
 //!
-//! An export is one snapshot. An import writes by id, so an interrupted import can be repeated. An
-//! imported request starts no call.
+//! An export is one snapshot. An [`archive`] has what retention deletes. An import writes by id, so
+//! an interrupted import can be repeated. An imported request starts no call.
 
+pub(crate) mod archive;
 pub(crate) mod restoring;
 
 mod export;
@@ -16,7 +17,7 @@ use uuid::Uuid;
 
 pub use export::{Export, export_records};
 pub use import::{Imported, OnConflict, import_lines};
-pub use line::{Head, Line, OldVersion};
+pub use line::{ArchivedEvent, Head, Line, OldVersion};
 
 use crate::database::failure::Result;
 

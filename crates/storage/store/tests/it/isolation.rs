@@ -66,6 +66,8 @@ async fn fill_directly(harness: &StoreHarness, tenant: Uuid) {
             WHERE owner_id = 'TENANT' LIMIT 1;
         INSERT INTO event_cursors (owner_id, follower, number) VALUES ('TENANT', 'test', 0);
         INSERT INTO pruned_events VALUES ('TENANT', 0);
+        INSERT INTO event_archives (owner_id, number) VALUES ('TENANT', 0);
+        INSERT INTO call_archives (owner_id, file, records) VALUES ('TENANT', 'file', '{}');
         INSERT INTO call_outcomes (owner_id, tool, finished_at, total_us) VALUES ('TENANT', 'echo', now(), 1);
         INSERT INTO breadcrumb_reads SELECT owner_id, id, 1 FROM breadcrumbs WHERE owner_id = 'TENANT' LIMIT 1;
         INSERT INTO hygiene VALUES ('TENANT', 1, 0, now(), 0, 0, 0);

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
 
+mod archives;
 mod audit;
 mod call_stats;
 mod calls;

@@ -16,7 +16,7 @@ use uuid::Uuid;
 
 use crate::harness::StoreHarness;
 
-async fn is_stored(store: &rcrt_conformance::Agent, id: Uuid) -> bool {
+pub async fn is_stored(store: &rcrt_conformance::Agent, id: Uuid) -> bool {
     match store.get(id).await {
         Ok(_) => true,
         Err(StoreError::NotFound { .. }) => false,
@@ -25,7 +25,7 @@ async fn is_stored(store: &rcrt_conformance::Agent, id: Uuid) -> bool {
 }
 
 /// All stored times are this much older.
-async fn age(admin: &mut PgConnection, days: i32) {
+pub async fn age(admin: &mut PgConnection, days: i32) {
     for (table, columns) in [
         ("breadcrumbs", &["updated_at"][..]),
         ("breadcrumb_versions", &["replaced_at"]),
@@ -208,21 +208,14 @@ async fn of_a_deleted_call_no_context_stays() {
     harness.close().await;
 }
 
-/// A day with very many events, after which the numbers are in the next range.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_range_with_only_old_events_is_dropped() {
-    let harness = StoreHarness::without_sweeps().await;
-    let agent = harness.alone().await;
-    let kept = agent.create(note("Kept"), None).await.unwrap().id;
-    let gone = agent.create(note("Gone"), None).await.unwrap().id;
-    agent.delete(gone, None).await.unwrap();
-    let mut admin = harness.admin().await;
+/// As after a day with very many events: the numbers of connections that are opened from now on are
+/// in the next range. All events become eight days older. Returns the partition of the first range.
+pub async fn begin_next_range(harness: &StoreHarness) -> String {
     let (first, next_number): (i64, i64) =
         sqlx::query_as("SELECT first_number, next_number FROM event_ranges ORDER BY first_number LIMIT 1")
-            .fetch_one(&mut admin)
+            .fetch_one(&mut harness.admin().await)
             .await
             .unwrap();
-    let range = format!("public.events_{first}");
     harness
         .database
         .execute(&format!(
@@ -232,6 +225,18 @@ async fn a_range_with_only_old_events_is_dropped() {
             next_number >> 12
         ))
         .await;
+    format!("public.events_{first}")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_range_with_only_old_events_is_dropped() {
+    let harness = StoreHarness::without_sweeps().await;
+    let agent = harness.alone().await;
+    let kept = agent.create(note("Kept"), None).await.unwrap().id;
+    let gone = agent.create(note("Gone"), None).await.unwrap().id;
+    agent.delete(gone, None).await.unwrap();
+    let mut admin = harness.admin().await;
+    let range = begin_next_range(&harness).await;
     // Its connections know the new base.
     let store = crate::harness::open_with(&harness.database, |options| StoreOptions { sweeps: false, ..options }).await;
     let later = store.acting_as(agent.identity.clone());
@@ -247,7 +252,7 @@ async fn a_range_with_only_old_events_is_dropped() {
     let versions = "SELECT count(*) FROM breadcrumb_versions WHERE breadcrumb_id = $1";
     let left: i64 = sqlx::query_scalar(versions).bind(gone).fetch_one(&mut admin).await.unwrap();
     assert_eq!(left, 0, "what a deletion leaves goes before the range");
-    harness.database.execute("SELECT record_retention(NULL, NULL, 604800, 604800)").await;
+    harness.database.execute("SELECT record_retention(NULL, NULL, 604800, 604800, false)").await;
     store.prune().await.unwrap();
     assert!(!is_there(&mut admin).await);
     let mut stream = later.subscribe(SubscribeOptions::all(Some(EventNumber(0)))).await.unwrap();
