@@ -66,6 +66,7 @@ mod private_host;
 pub mod profile;
 mod public_address;
 mod quotas;
+mod runner_protocol;
 mod runner_report;
 mod search;
 mod secret;
@@ -139,6 +140,7 @@ pub use private_host::{PrivateHost, PrivateHostError};
 pub use profile::{Profile, Profiles};
 pub use public_address::{Purpose, reached_address, special_purpose};
 pub use quotas::{TenantCount, TenantQuotas, TenantUsage};
+pub use runner_protocol::{OLDEST_RUNNER_PROTOCOL, RUNNER_PROTOCOL, RUNNER_PROTOCOL_HEADER, check_runner_protocol};
 pub use runner_report::{
     LiveRunner, MAX_ALLOWED_HOSTS, RUNNERS_WAIT, ReportReply, RunnerInfo, RunnerReport, RunnerSlots, SlotCount,
 };

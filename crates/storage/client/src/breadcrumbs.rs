@@ -7,10 +7,10 @@ use rcrt_breadcrumb::{
     AclChange, AclEntry, AuditEntry, AuditLog, AuditQuery, Breadcrumb, BreadcrumbChanges, BreadcrumbListItem,
     BreadcrumbQuery, BreadcrumbVersion, BreadcrumbView, Breadcrumbs, Call, CallDetails, CallHistory, CallPage,
     CallQuery, CallQueue, CallState, CallStats, CallStatsQuery, Claim, ClaimRequest, Created, EgressEntry, EgressLog,
-    EgressQuery, EgressRecord, EventNumber, Events, Lease, LeaseState, NewBreadcrumb, NewSecret, Records, Release,
-    ReportReply, Rights, Role, RunnerInfo, RunnerReport, Runners, Search, SearchMode, SearchResults, SecretChanges,
-    SecretInfo, Secrets, Selector, SelectorSubscription, Selectors, StoreError, SubscribeOptions, SubscriptionStream,
-    Violations,
+    EgressQuery, EgressRecord, EventNumber, Events, Lease, LeaseState, NewBreadcrumb, NewSecret, RUNNER_PROTOCOL,
+    RUNNER_PROTOCOL_HEADER, Records, Release, ReportReply, Rights, Role, RunnerInfo, RunnerReport, Runners, Search,
+    SearchMode, SearchResults, SecretChanges, SecretInfo, Secrets, Selector, SelectorSubscription, Selectors,
+    StoreError, SubscribeOptions, SubscriptionStream, Violations,
 };
 use reqwest::Method;
 use serde::Deserialize;
@@ -191,7 +191,10 @@ impl CallQueue for Client {
     async fn claim(&self, claim: &ClaimRequest) -> Result<Vec<Claim>, StoreError> {
         // Not repeated after a lost response: those leases expire, and a second claim would take
         // more calls.
-        Ok(self.send(Request::new(Method::POST, &["calls", "claim"], IfNotProcessed).json(claim)?).await?)
+        let request = Request::new(Method::POST, &["calls", "claim"], IfNotProcessed)
+            .header(RUNNER_PROTOCOL_HEADER, &RUNNER_PROTOCOL.to_string())?
+            .json(claim)?;
+        Ok(self.send(request).await?)
     }
 
     async fn start(&self, lease: Lease, max_attempts: u32) -> Result<(), StoreError> {

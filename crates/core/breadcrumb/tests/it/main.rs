@@ -15,6 +15,7 @@ mod nearest;
 mod permissions;
 mod profile;
 mod public_address;
+mod runner_protocol;
 mod secret;
 mod selector;
 mod tool_definition;

@@ -1,12 +1,17 @@
 //! The queue of calls. Runners claim, start, heartbeat, complete and release.
 
 use axum::Json;
-use rcrt_breadcrumb::{Call, Claim, ClaimRequest, Lease, LeaseState, NewBreadcrumb, Release, Violations};
+use axum::http::HeaderMap;
+use rcrt_breadcrumb::{
+    Call, Claim, ClaimRequest, Lease, LeaseState, NewBreadcrumb, RUNNER_PROTOCOL_HEADER, Release, Violations,
+    check_runner_protocol,
+};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::auth::access::Caller;
+use crate::http::headers::one_header;
 use crate::http::json_body::JsonBody;
 use crate::http::path::PathId;
 use crate::http::problem::Problem;
@@ -60,8 +65,15 @@ pub struct ReleaseRequest {
 ///
 /// The oldest first. Returns at once, with an empty list if no call is queued.
 #[utoipa::path(post, path = "/calls/claim", tag = "calls", operation_id = "claim_calls",
+    params(("Rcrt-Runner-Protocol" = Option<u32>, Header, minimum = 1, maximum = 1,
+        description = "What the runner speaks. A number that this server does not speak is refused")),
     request_body = ClaimRequest, responses((status = 200, body = Vec<Claim>)))]
-pub async fn claim(caller: Caller, JsonBody(wanted): JsonBody<ClaimRequest>) -> Reply<Vec<Claim>> {
+pub async fn claim(
+    caller: Caller,
+    headers: HeaderMap,
+    JsonBody(wanted): JsonBody<ClaimRequest>,
+) -> Reply<Vec<Claim>> {
+    check_runner_protocol(one_header(&headers, RUNNER_PROTOCOL_HEADER)?)?;
     wanted.check()?;
     Ok(Json(caller.store.claim(&wanted).await?))
 }
