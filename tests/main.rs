@@ -9,6 +9,7 @@ mod examples;
 mod failure;
 mod hostile;
 mod live;
+mod old_runner;
 mod process;
 mod receiver;
 mod standby;
