@@ -201,6 +201,17 @@ CREATE FUNCTION used_secrets_keys() RETURNS SETOF text
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp
 AS $$ SELECT s.key_id FROM secrets s UNION SELECT w.key_id FROM webhook_secrets w ORDER BY 1 $$;
 
+-- The newest migration, for `rcrt doctor`: the role cannot read their table.
+CREATE FUNCTION schema_version() RETURNS bigint
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp
+AS $$
+BEGIN
+    RETURN (SELECT max(m.version) FROM _sqlx_migrations m WHERE m.success);
+END
+$$;
+REVOKE ALL ON FUNCTION schema_version() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION schema_version() TO rcrt_app;
+
 REVOKE ALL ON FUNCTION stored_sizes(), record_retention(bigint, bigint, bigint, bigint, boolean),
     recorded_retention(), old_open_events(timestamptz, boolean, bigint), used_secrets_keys() FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION stored_sizes(), record_retention(bigint, bigint, bigint, bigint, boolean),

@@ -5,6 +5,7 @@ mod creation;
 mod failover;
 mod flood;
 mod postgres;
+mod recovery;
 mod runner;
 mod schedule;
 mod server;

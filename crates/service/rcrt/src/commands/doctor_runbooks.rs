@@ -107,10 +107,13 @@ fn server_down(known: &Known<'_>) -> RunbookCheck {
 fn upgrade(known: &Known<'_>, runners: Option<&[RunnerInfo]>) -> RunbookCheck {
     let own = env!("CARGO_PKG_VERSION");
     let Some(server) = known.server_version else { return check("upgrade", Unknown, NO_RUNNERS) };
-    let runners = runners.unwrap_or_default().iter().map(|runner| runner.version.as_str());
-    let mut versions: Vec<&str> = runners.chain([own, server]).collect();
+    let of_runners = runners.unwrap_or_default().iter().map(|runner| runner.version.as_str());
+    let mut versions: Vec<&str> = of_runners.chain([own, server]).collect();
     versions.sort_unstable();
     versions.dedup();
+    if versions.len() == 1 && runners.is_none() {
+        return check("upgrade", Unknown, format!("this program and the server have version {own}; {NO_RUNNERS}"));
+    }
     if versions.len() == 1 {
         return check("upgrade", Good, format!("this program, the server and its runners have version {own}"));
     }
@@ -124,7 +127,7 @@ fn upgrade(known: &Known<'_>, runners: Option<&[RunnerInfo]>) -> RunbookCheck {
 fn rollback(activity: Option<&DatabaseActivity>) -> RunbookCheck {
     let newest = MIGRATOR.iter().map(|one| one.version).max().unwrap_or_default();
     match activity.and_then(|activity| activity.schema) {
-        None => check("rollback", Unknown, "needs a running Postgres, and a user in DATABASE_URL that owns the tables"),
+        None => check("rollback", Unknown, NO_DATABASE),
         Some(schema) if schema > newest => {
             let why = format!(
                 "a newer version migrated the database (to {schema}); this one knows {newest} and does not start"

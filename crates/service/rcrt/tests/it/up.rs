@@ -306,8 +306,8 @@ fn doctor(up: &Running) {
         let expected: &[&str] = match name {
             // Depend on the machine and its load.
             "full-disk" | "slow-database" | "stuck-runner" => &["good", "look"],
-            // Nothing is archived, and the server's role cannot read the migrations.
-            "point-in-time-recovery" | "rollback" => &["unknown"],
+            // Nothing is archived.
+            "point-in-time-recovery" => &["unknown"],
             _ => &["good"],
         };
         assert!(expected.contains(&runbook["state"].as_str().unwrap()), "{runbook}");

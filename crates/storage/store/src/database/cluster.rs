@@ -95,7 +95,7 @@ pub struct DatabaseActivity {
     pub archived_at: Option<DateTime<Utc>>,
     /// The last failure, which can be older than the last success.
     pub archive_failed_at: Option<DateTime<Utc>>,
-    /// The newest migration that was applied; `None` if the user of the URL cannot read it.
+    /// The newest migration that was applied; `None` if there is none.
     pub schema: Option<i64>,
 }
 
@@ -117,7 +117,7 @@ pub async fn database_activity(url: &str) -> Result<DatabaseActivity, sqlx::Erro
     )
     .fetch_one(&mut connection)
     .await?;
-    let schema = sqlx::query_scalar("SELECT max(version) FROM public._sqlx_migrations WHERE success");
+    let schema = sqlx::query_scalar("SELECT public.schema_version()");
     let schema = schema.fetch_one(&mut connection).await.unwrap_or_default();
     let _ = connection.close().await;
     Ok(DatabaseActivity {
