@@ -46,11 +46,11 @@ impl Several {
         let listen = server.listen.to_string();
         let url = &self.database.admin_url;
         let allowed = self.receiver.address.to_string();
-        // A delivery of a server that is killed is repeated when its lease ends. Until then it holds
-        // up others.
+        // A delivery of a killed server is repeated when its lease ends. It holds up others until
+        // then.
         let webhooks = ["--webhook-timeout-ms", "2000", "--webhook-parallel", "8"];
-        let more = [&["--drain-seconds", "2", "--allow-private-host", &allowed][..], &webhooks].concat();
-        let options = [&["server", "--listen", &listen, "--database-url", url][..], &more].concat();
+        let more = [&["--drain-seconds", "2", "--allow-private-host", &allowed][..], &webhooks[..]].concat();
+        let options = [&["server", "--listen", &listen, "--database-url", url][..], &more[..]].concat();
         let started = server.start_with(&options, &[("RCRT_EMBEDDINGS", "off")]);
         server.client().await;
         started

@@ -264,6 +264,23 @@ async fn a_range_with_only_old_events_is_dropped() {
     harness.close().await;
 }
 
+/// Otherwise the next range would be so wide that it is never closed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn numbers_that_a_restore_skipped_do_not_widen_ranges() {
+    let harness = StoreHarness::without_sweeps().await;
+    harness.database.execute("UPDATE event_ranges SET made_at = made_at - interval '2 hours'").await;
+    rcrt_store::continue_event_numbers(&harness.database.admin_url, 1 << 44).await.unwrap();
+    harness.database.execute("SELECT extend_event_ranges()").await;
+    let ahead: (i64, i64) = sqlx::query_as(
+        "SELECT count(*), max(next_number - first_number) FROM event_ranges WHERE first_number > event_number(0)",
+    )
+    .fetch_one(&mut harness.admin().await)
+    .await
+    .unwrap();
+    assert_eq!(ahead, (2, 1 << 32));
+    harness.close().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_last_servers_options_are_recorded() {
     let harness = StoreHarness::without_sweeps().await;
