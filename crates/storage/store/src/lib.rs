@@ -63,7 +63,7 @@ pub use database::migrating::{MIGRATOR, migrate};
 pub use database::open_error::{DatabaseRight, OpenError};
 pub use options::{Retention, StoreOptions};
 pub use records::context_reads::ContextReadLimits;
-pub use retention::recorded_retention;
+pub use retention::{RecordedRetention, recorded_retention};
 pub use search::semantic::{EmbeddingOptions, EmbeddingState};
 pub use secrets::{
     Rewrapped, SecretsKey, SecretsKeys, UnreadableSecret, rewrap_secrets, secrets_by_key, secrets_under_other_keys,

@@ -31,31 +31,42 @@ pub(crate) async fn record(database: &Arc<Database>, retention: Retention, archi
     Ok(differs)
 }
 
+/// What a server recorded when it deleted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RecordedRetention {
+    pub retention: Retention,
+    /// Whether it archives calls and events before.
+    pub archives: bool,
+    pub recorded_at: DateTime<Utc>,
+}
+
 from_row! {
     struct Recorded {
         calls: Option<i64>,
         versions: Option<i64>,
         events: i64,
         egress: i64,
+        archives: bool,
         recorded_at: DateTime<Utc>,
     }
 }
 
-/// The options of the server that deleted last in the database at this URL, and when. `None` if no
-/// server has used the database.
-pub async fn recorded_retention(url: &str) -> Result<Option<(Retention, DateTime<Utc>)>, sqlx::Error> {
+/// The options of the server that deleted last in the database at this URL. `None` if no server has
+/// used the database.
+pub async fn recorded_retention(url: &str) -> Result<Option<RecordedRetention>, sqlx::Error> {
     let mut connection = PgConnection::connect(url).await?;
     let recorded: Result<Option<Recorded>, sqlx::Error> =
         sqlx::query_as("SELECT * FROM public.recorded_retention()").fetch_optional(&mut connection).await;
     let _ = connection.close().await;
     let time = |seconds: i64| Duration::from_secs(seconds.unsigned_abs());
-    Ok(recorded?.map(|recorded| {
-        let retention = Retention {
+    Ok(recorded?.map(|recorded| RecordedRetention {
+        retention: Retention {
             calls: recorded.calls.map(time),
             versions: recorded.versions.map(time),
             events: time(recorded.events),
             egress: time(recorded.egress),
-        };
-        (retention, recorded.recorded_at)
+        },
+        archives: recorded.archives,
+        recorded_at: recorded.recorded_at,
     }))
 }

@@ -1,7 +1,7 @@
 //! What `rcrt doctor` says about the content of the database.
 
 use chrono::{DateTime, Utc};
-use rcrt_store::{Retention, StoredSize};
+use rcrt_store::StoredSize;
 use serde::Serialize;
 use tokio::time::timeout;
 use url::Url;
@@ -31,6 +31,8 @@ pub(super) struct Stored {
 struct RecordedRetention {
     #[serde(flatten)]
     options: RetentionOptions,
+    /// Whether calls and events are archived before they are deleted.
+    archive: bool,
     recorded_at: DateTime<Utc>,
 }
 
@@ -60,9 +62,10 @@ impl Stored {
             let known = ring.ids().ok()?;
             Some(used.into_iter().filter(|id| !known.contains(id)).collect())
         });
-        let recorded = |(retention, recorded_at): (Retention, DateTime<Utc>)| RecordedRetention {
-            options: retention.into(),
-            recorded_at,
+        let recorded = |recorded: rcrt_store::RecordedRetention| RecordedRetention {
+            options: recorded.retention.into(),
+            archive: recorded.archives,
+            recorded_at: recorded.recorded_at,
         };
         let kind = |StoredSize { kind, entries, bytes, is_on_disk }| {
             let bytes_of = if is_on_disk { "disk" } else { "contexts" };
@@ -96,7 +99,7 @@ impl Stored {
         let why = "not known: this needs a running Postgres, and DATABASE_URL for an external one";
         match &self.retention {
             None => output.line(&format!("  the server's retention options are {why}"))?,
-            Some(RecordedRetention { options, recorded_at }) => {
+            Some(RecordedRetention { options, archive, recorded_at }) => {
                 let at = recorded_at.format("%Y-%m-%d %H:%M");
                 output.line(&format!("  with the options of the server that deleted last ({at} UTC):"))?;
                 for (what, keep, option) in [
@@ -107,6 +110,8 @@ impl Stored {
                 ] {
                     output.line(&format!("  {what:<21}kept {keep} ({option})"))?;
                 }
+                let archived = if *archive { "archived before they are deleted" } else { "not archived" };
+                output.line(&format!("  calls, events        {archived} (--archive)"))?;
                 output.line("  audit log            kept forever")?;
             }
         }

@@ -138,6 +138,7 @@ async fn what_a_server_deletes_is_archived_and_can_be_imported() {
     let up = start(&archiving);
     until_none(&mut admin, CALLS).await;
     until_none(&mut admin, EVENTS).await;
+    assert_eq!(doctor(&up, &database)["stored"]["retention"]["archive"], true);
     assert_eq!(up.stop().0.code(), Some(0));
 
     let mut imported = 0;

@@ -293,7 +293,8 @@ async fn the_last_servers_options_are_recorded() {
     let runners = open(false).await;
     assert_eq!(rcrt_store::recorded_retention(&url).await.unwrap(), None, "nor does that of a runner");
     let servers = open(true).await;
-    assert_eq!(rcrt_store::recorded_retention(&url).await.unwrap().map(|(retention, _)| retention), Some(kept));
+    let recorded = rcrt_store::recorded_retention(&url).await.unwrap().unwrap();
+    assert_eq!((recorded.retention, recorded.archives), (kept, false));
     runners.close().await;
     servers.close().await;
     harness.close().await;
