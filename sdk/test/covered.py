@@ -43,6 +43,7 @@ LEFT_OUT = {
     "GET /a2a/tasks/{id}/pushNotificationConfigs",
     "GET /a2a/tasks/{id}/pushNotificationConfigs/{config}",
     "DELETE /a2a/tasks/{id}/pushNotificationConfigs/{config}",
+    "POST /a2a/push/{tenant}/{task}",
     # For runners.
     "POST /audit/egress",
     "POST /tenants/{id}",

@@ -38,6 +38,8 @@ pub use task::{Artifact, ArtifactUpdate, Reply, StatusUpdate, StreamResponse, Ta
 pub const VERSION: &str = "1.0";
 /// The request header with the protocol's version.
 pub const VERSION_HEADER: &str = "a2a-version";
+/// The header field of a push notification with the token of its configuration.
+pub const TOKEN_HEADER: &str = "x-a2a-notification-token";
 /// The media type of the binding HTTP+JSON.
 pub const MEDIA_TYPE: &str = "application/a2a+json";
 /// The path of an agent's card.

@@ -28,6 +28,7 @@
 //! }
 //! ```
 
+mod a2a_push;
 mod acl;
 mod allowed_tools;
 mod annotations;
@@ -90,6 +91,7 @@ mod version_pin;
 mod violations;
 mod webhook;
 
+pub use a2a_push::{PUSH_HASH, PushToken, WOKEN_AT, push_path};
 pub use acl::{AclChange, AclEntry, Action};
 pub use allowed_tools::{AllowedTools, AllowedToolsChange};
 pub use annotations::Annotations;

@@ -3,7 +3,8 @@
 //!
 //! This crate knows records, calls and events by the traits of `breadcrumb`. It deliberately does
 //! not know HTTP: the crate `server` has the routes, checks tokens, and sends what this crate
-//! returns. A task is visible to the agent that sent its message and to no one else.
+//! returns. A task is visible to the agent that sent its message and to no one else. `wake.rs` is
+//! the one part of the client's side: it receives the push notifications of other agents.
 //!
 //! Begin with `agent.rs` (the operations) and `skill.rs` (from a message to a request).
 //! `error.rs` is the one place where errors of the store become errors of the protocol.
@@ -30,6 +31,7 @@ mod rpc;
 mod settings;
 mod skill;
 mod task;
+mod wake;
 
 pub use agent::{A2aAgent, Updates};
 pub use card::{Card, card};
@@ -38,3 +40,4 @@ pub use params::{Get, List, PushConfig, PushName, Send};
 pub use push::notification;
 pub use rpc::{Answer, Call};
 pub use settings::{CARD_SETTINGS, CardSettings, SkillSettings};
+pub use wake::{is_notified, wake};

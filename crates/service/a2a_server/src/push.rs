@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use rcrt_a2a_types::{A2aError, ErrorKind, StreamResponse};
+use rcrt_a2a_types::{A2aError, ErrorKind, StreamResponse, TOKEN_HEADER};
 use rcrt_breadcrumb::{CallWebhook, Event, EventKind, Webhooks, check_webhook_host, schema_names};
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -12,9 +12,6 @@ use crate::agent::A2aAgent;
 use crate::error::from_store;
 use crate::params::{Authentication, PushConfig, PushName, present};
 use crate::task;
-
-/// The header field with the token of a configuration.
-const TOKEN_HEADER: &str = "x-a2a-notification-token";
 
 impl PushConfig {
     pub(crate) fn of_task(&self, task: Uuid) -> Self {

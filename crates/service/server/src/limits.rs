@@ -20,6 +20,9 @@ pub struct Rate {
 pub struct InvalidRate;
 
 impl Rate {
+    /// Of the push notifications about one task of another agent.
+    pub(crate) const NOTIFICATIONS: Self = Self { per_second: 1.0, burst: 10 };
+
     /// From 0.01 to 1,000,000 requests per second, and 1 to 1,000,000 at once.
     pub fn new(per_second: f64, burst: u32) -> Result<Self, InvalidRate> {
         if !(0.01..=1_000_000.0).contains(&per_second) || !(1..=1_000_000).contains(&burst) {

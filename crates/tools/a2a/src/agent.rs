@@ -50,6 +50,9 @@ pub struct PinnedCard {
     /// Whether it sends updates of a task as they come.
     #[serde(default)]
     pub streaming: bool,
+    /// Whether it sends push notifications.
+    #[serde(default)]
+    pub push: bool,
     pub skills: Vec<Skill>,
 }
 

@@ -103,6 +103,7 @@ pub(crate) fn read(text: &[u8]) -> Result<ReadCard, String> {
         tags: short(skill.tags, 50),
         examples: short(skill.examples, 300),
     });
+    let has = |capability: &str| card.capabilities.get(capability) == Some(&Value::Bool(true));
     Ok(ReadCard {
         name: line(&card.name, 100),
         card: PinnedCard {
@@ -110,7 +111,8 @@ pub(crate) fn read(text: &[u8]) -> Result<ReadCard, String> {
             description: line(&card.description, 2000),
             version: line(&card.version, 50),
             interface: Interface { url: url.into(), binding: interface.protocol_binding.clone(), tenant },
-            streaming: card.capabilities.get("streaming") == Some(&Value::Bool(true)),
+            streaming: has("streaming"),
+            push: has("pushNotifications"),
             skills: skills.collect(),
         },
     })

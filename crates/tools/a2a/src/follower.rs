@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use chrono::Utc;
+use chrono::{DateTime, Utc};
 use futures::StreamExt;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
@@ -49,11 +49,13 @@ type Looked = (Uuid, Option<Duration>);
 pub(crate) struct Follower {
     a2a: Arc<A2a>,
     plans: HashMap<Uuid, Plan>,
+    /// The last notification about each open task.
+    woken: HashMap<Uuid, DateTime<Utc>>,
 }
 
 impl Follower {
     pub fn new(a2a: Arc<A2a>) -> Self {
-        Self { a2a, plans: HashMap::new() }
+        Self { a2a, plans: HashMap::new(), woken: HashMap::new() }
     }
 
     /// Never ends by itself. If the store is unavailable, it waits.
@@ -123,19 +125,32 @@ impl Follower {
         due.map(|(id, plan)| (*id, plan.pause)).take(most).collect()
     }
 
-    /// Plans the first look at a task that was written or changed.
+    /// Plans the first look at a task that was written or changed. After a push notification it is
+    /// looked at at once, and no notification puts a look off.
     fn plan(&mut self, id: Uuid, task: &TaskRecord) {
         if !task.is_open() {
             self.plans.remove(&id);
+            self.woken.remove(&id);
             return;
         }
         let settings = &self.a2a.settings;
+        let is_own = task.runner == self.a2a.runner;
+        let now = Instant::now();
+        if let Some(at) = task.woken_at
+            && self.woken.insert(id, at) != Some(at)
+        {
+            // The runner that began it first: its result ends the plans of the others.
+            let soon = if is_own { now } else { now + settings.first_poll };
+            let plan = self.plans.entry(id).or_insert(Plan { at: soon, pause: settings.first_poll });
+            plan.at = plan.at.min(soon);
+            return;
+        }
         let pause = match task.status {
             Status::TimedOut => settings.late_poll,
-            _ if task.runner == self.a2a.runner => settings.first_poll,
+            _ if is_own => settings.first_poll,
             _ => settings.help_after,
         };
-        self.plans.insert(id, Plan { at: Instant::now() + pause, pause });
+        self.plans.insert(id, Plan { at: now + pause, pause });
     }
 }
 

@@ -25,6 +25,8 @@ const MAX_ANSWER: usize = 1024 * 1024;
 /// The name of every request to an agent, in the operator's lists of hosts and in logs.
 pub(crate) const GATE_NAME: &str = "invoke_agent";
 const EVENTS: &str = "text/event-stream";
+/// The member of a message's configuration with the push configuration.
+const PUSH_CONFIG: &str = "taskPushNotificationConfig";
 /// Redirects of a request for a card. Messages are not redirected.
 const CARD_REDIRECTS: usize = 3;
 
@@ -75,8 +77,17 @@ impl Remote<'_> {
     }
 
     /// Sends a message. The agent is asked to answer at once, and not at the end of the task.
-    pub async fn send(&self, interface: &Interface, message: &Message) -> Result<Reply, RemoteError> {
-        let params = json!({"message": message, "configuration": {"returnImmediately": true}});
+    /// `push`: where it sends notifications.
+    pub async fn send(
+        &self,
+        interface: &Interface,
+        message: &Message,
+        push: Option<&Value>,
+    ) -> Result<Reply, RemoteError> {
+        let mut params = json!({"message": message, "configuration": {"returnImmediately": true}});
+        if let Some(push) = push {
+            params["configuration"][PUSH_CONFIG] = push.clone();
+        }
         self.ask(interface, methods::SEND, ("POST", "/message:send"), params).await
     }
 
@@ -91,8 +102,16 @@ impl Remote<'_> {
     }
 
     /// Sends a message, and returns the updates of its task as they come.
-    pub async fn stream(&self, interface: &Interface, message: &Message) -> Result<Updates, RemoteError> {
-        let params = json!({"message": message});
+    pub async fn stream(
+        &self,
+        interface: &Interface,
+        message: &Message,
+        push: Option<&Value>,
+    ) -> Result<Updates, RemoteError> {
+        let mut params = json!({"message": message});
+        if let Some(push) = push {
+            params["configuration"] = json!({PUSH_CONFIG: push});
+        }
         let (request, body) =
             self.operation(interface, methods::SEND_STREAMING, ("POST", "/message:stream"), params, EVENTS);
         let is_rpc = interface.binding == JSON_RPC;

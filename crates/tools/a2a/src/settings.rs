@@ -18,6 +18,9 @@ pub struct Settings {
     /// The origins at which this installation itself is reached, such as `http://127.0.0.1:8080`:
     /// it does not invoke itself. Default: none.
     pub own_origins: Vec<String>,
+    /// The URL by which agents reach this installation's server, without a slash at the end. Agents
+    /// that send push notifications get it with each message. Default: none, so they get none.
+    pub public_url: Option<String>,
     /// The time to the first look at a task, which doubles up to `longest_poll`. Default 1 s.
     pub first_poll: Duration,
     /// Default 15 s.
@@ -49,6 +52,7 @@ impl Default for Settings {
         Self {
             well_known: Vec::new(),
             own_origins: Vec::new(),
+            public_url: None,
             first_poll: Duration::from_secs(1),
             longest_poll: Duration::from_secs(15),
             late_poll: Duration::from_mins(1),

@@ -82,6 +82,12 @@ pub struct TaskRecord {
     /// No late reply is waited for any more.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub given_up: bool,
+    /// The hash of the token of the agent's push notifications, if it gets one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub push_hash: Option<String>,
+    /// When the last notification came.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub woken_at: Option<DateTime<Utc>>,
     /// The agent that asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked_by: Option<Uuid>,

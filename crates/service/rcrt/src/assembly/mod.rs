@@ -41,7 +41,7 @@ pub use pod_options::PodOptions;
 pub use retention::{Pruning, RetentionOptions};
 pub use runner_task::{PreparedRunner, RunnerTask, RunnerTaskOptions, host_name, sandbox_level, worker_command};
 pub use secrets_keys::check_secrets_keys;
-pub use serving::{ServingOptions, StartedServer, metrics_token};
+pub use serving::{ServingOptions, StartedServer, metrics_token, public_url};
 pub use system::System;
 pub use token_file::TokenFile;
 pub use webhook_delivery::{WebhookDelivery, WebhookHosts, WebhookOptions};

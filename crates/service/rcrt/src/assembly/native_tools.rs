@@ -87,6 +87,9 @@ pub struct NativeToolOptions {
     /// The URLs of this installation, which invoke_agent does not invoke. Set by the command.
     #[arg(skip)]
     pub own_urls: Vec<String>,
+    /// The URL by which agents reach the server. Set by the command.
+    #[arg(skip)]
+    pub public_url: Option<String>,
 
     /// Maximum size of one set of Python packages, in MB
     #[arg(long, env = "RCRT_PACKAGES_SET_MB", default_value_t = 2_000, value_name = "MB", value_parser = megabytes)]
@@ -230,7 +233,8 @@ impl NativeToolOptions {
             most_bytes: self.disk_bounds().workdir,
         });
         let own_origins = self.own_urls.clone();
-        let a2a = rcrt_a2a::Settings { well_known: self.well_known_agents()?, own_origins, ..Default::default() };
+        let (well_known, public_url) = (self.well_known_agents()?, self.public_url.clone());
+        let a2a = rcrt_a2a::Settings { well_known, own_origins, public_url, ..Default::default() };
         tools.extend(rcrt_web::tools(egress, web));
         tools.extend(rcrt_memory::tools(large_results.clone()));
         tools.extend(rcrt_discovery::tools());

@@ -104,7 +104,8 @@ fn archive_folder(folder: &Path) -> anyhow::Result<PathBuf> {
     )
 }
 
-fn public_url(text: &str) -> Result<PublicUrl, String> {
+/// Parses `--public-url`.
+pub fn public_url(text: &str) -> Result<PublicUrl, String> {
     PublicUrl::new(text).map_err(|error| error.to_string())
 }
 

@@ -8,6 +8,7 @@ use rcrt_breadcrumb::{Breadcrumbs, Tenancy};
 use rcrt_client::Client;
 use rcrt_runner::LocalDispatch;
 use rcrt_schemas::Schemas;
+use rcrt_server::PublicUrl;
 
 use crate::assembly::{
     self, Agents, DatabaseOptions, DrainOption, Embeddings, MetricsOptions, PreparedRunner, RunnerTask,
@@ -37,6 +38,9 @@ pub struct Runner {
     database: DatabaseOptions,
     #[command(flatten)]
     runner_task: RunnerTaskOptions,
+    /// The server's --public-url: agents that invoke_agent asks send push notifications there
+    #[arg(long, env = "RCRT_PUBLIC_URL", value_name = "URL", value_parser = assembly::public_url)]
+    public_url: Option<PublicUrl>,
     #[command(flatten)]
     drain: DrainOption,
     #[command(flatten)]
@@ -47,7 +51,9 @@ impl Runner {
     pub async fn run(mut self, config: &Config, _output: Output) -> anyhow::Result<()> {
         (self.runner_task.rcrt_compat, self.runner_task.drain) = (self.compat.is_rcrt(), Some(self.drain.time()));
         assembly::check_url(self.database.database_url.as_ref())?;
-        self.runner_task.native.own_urls = config.server.iter().map(ToString::to_string).collect();
+        let public_url = self.public_url.as_ref().map(|url| url.as_str().to_owned());
+        let own_urls = config.server.iter().map(ToString::to_string).chain(public_url.clone()).collect();
+        (self.runner_task.native.own_urls, self.runner_task.native.public_url) = (own_urls, public_url);
         self.runner_task.native.check(&config.data)?;
         let metrics = self.metrics.listen(self.runner_task.claim_health.clone()).await?;
         let signals = Signals::listen()?;

@@ -64,6 +64,7 @@ impl Up {
         self.serving.allowed_private = self.runner_task.private_hosts.allowed.clone();
         self.serving.check()?;
         self.runner_task.native.own_urls = self.serving.own_urls();
+        self.runner_task.native.public_url = self.serving.public_url().map(str::to_owned);
         self.runner_task.native.check(&config.data)?;
         self.serving.meaning_weight = Some(self.runner_task.native.settings(&config.data)?.meaning_weight()?);
         let signals = Signals::listen()?;

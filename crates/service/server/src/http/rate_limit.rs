@@ -58,6 +58,8 @@ pub struct RateLimiter {
     /// For the routes of [`Access::Anyone`], so that callers that try tokens cannot block the
     /// operator's requests from the same address.
     probes: Option<Buckets<IpAddr>>,
+    /// Push notifications of other agents, by their task: each changes its record.
+    notifications: Buckets<Uuid>,
 }
 
 impl RateLimiter {
@@ -69,6 +71,7 @@ impl RateLimiter {
             runners: limits.runner.map(Buckets::new),
             addresses: limits.address.map(Buckets::new),
             probes: limits.address.map(Buckets::new),
+            notifications: Buckets::new(Rate::NOTIFICATIONS),
         }
     }
 
@@ -102,6 +105,18 @@ impl RateLimiter {
     /// Counts one request without a valid token.
     pub fn take_unauthenticated(&self, peer: Option<Peer>) -> Result<(), Problem> {
         take(self.addresses.as_ref(), peer, "too many requests without a valid token came from this address")
+    }
+
+    /// Counts one push notification about this task.
+    pub fn take_notification(&self, task: Uuid) -> Result<(), Problem> {
+        let limit_status = self.notifications.take(task, Instant::now());
+        match limit_status.refused_for {
+            Some(pause) => {
+                let why = "too many notifications about this task came";
+                Err(Problem::rate_limited(why, pause).with_rate_limit_status(limit_status))
+            }
+            None => Ok(()),
+        }
     }
 
     /// Counts one request that needs no token.

@@ -2,21 +2,22 @@
 //! crate `a2a_server` has the operations.
 
 use std::convert::Infallible;
+use std::sync::Arc;
 
 use axum::{
     extract::rejection::QueryRejection,
     extract::{FromRequestParts, Path, Query, Request, State},
-    http::{HeaderMap, StatusCode, Uri, header, request::Parts},
+    http::{HeaderMap, HeaderName, StatusCode, Uri, header, request::Parts},
     response::sse::{Event as Message, KeepAlive, Sse},
     response::{IntoResponse, Response},
 };
 use futures::stream::{BoxStream, Stream, StreamExt, unfold};
 use rcrt_a2a_server::{
     A2aAgent, Answer, Call, Card, CardSettings, Get, List, PushConfig, PushName, Send as SendRequest, Updates,
-    card as card_of,
+    card as card_of, is_notified, wake,
 };
-use rcrt_a2a_types::{A2aError, ErrorKind, MEDIA_TYPE, VERSION, VERSION_HEADER, is_supported_version};
-use rcrt_breadcrumb::{Catalog, Identity, Profile, Role};
+use rcrt_a2a_types::{A2aError, ErrorKind, MEDIA_TYPE, TOKEN_HEADER, VERSION, VERSION_HEADER, is_supported_version};
+use rcrt_breadcrumb::{Breadcrumbs, Catalog, Identity, Profile, Role};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
@@ -54,11 +55,10 @@ pub async fn card(State(state): State<ServerState>, headers: HeaderMap) -> Resul
     let (settings, catalog) = match tenants.into_iter().find(|tenant| tenant.name == PUBLIC_TENANT) {
         None => (CardSettings::default(), Catalog::default()),
         Some(tenant) => {
-            let (agent_id, roles, profile) = (Uuid::nil(), vec![Role::Runner], Profile::Main);
-            let store = state.tenancy.acting_as(Identity { owner_id: tenant.id, agent_id, roles, profile });
+            let store = runtime(&state, tenant.id);
             let is_open = state.auth == AuthMode::Open;
             let settings = CardSettings::of(&*state.tenancy, tenant.id, &store, is_open).await?;
-            (settings, Catalog::read(&*store).await?.unwrap_or_default().for_profile(profile))
+            (settings, Catalog::read(&*store).await?.unwrap_or_default().for_profile(Profile::Main))
         }
     };
     let card = card_of(&Card { settings: &settings, catalog: &catalog, url: &interface(&state, &headers) });
@@ -262,6 +262,40 @@ pub async fn delete_push(asked: Asked, Path((task_id, id)): Path<(String, String
     responses((status = 200, body = A2aObject, content_type = "application/a2a+json")))]
 pub async fn extended_card(asked: Asked) -> Response {
     reply(asked.agent.extended_card(&asked.url).await)
+}
+
+/// Receive a push notification
+///
+/// From an agent that `invoke_agent` asked, with the token that it got for its task, in
+/// `X-A2A-Notification-Token` or as `Authorization: Bearer`. The body is not read: a notification
+/// only makes a runner ask the agent for the state of the task.
+#[utoipa::path(post, path = "/a2a/push/{tenant}/{task}", tag = "a2a", operation_id = "a2a_receive_push",
+    params(("tenant" = String, Path), ("task" = String, Path, description = "The record `a2a.task.v1`"),
+        ("X-A2A-Notification-Token" = Option<String>, Header, description = "The token of the task")),
+    request_body = A2aObject, responses((status = 204)))]
+pub async fn receive_push(
+    State(state): State<ServerState>,
+    Path((tenant, task)): Path<(String, String)>,
+    headers: HeaderMap,
+) -> Result<StatusCode, Problem> {
+    let unknown = || Problem::unauthorized("this is not the token of a task at another agent");
+    let (Ok(tenant), Ok(task)) = (tenant.parse(), task.parse()) else { return Err(unknown()) };
+    let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
+    let bearer = || text(header::AUTHORIZATION)?.strip_prefix("Bearer ");
+    let token = text(HeaderName::from_static(TOKEN_HEADER)).or_else(bearer).ok_or_else(unknown)?;
+    let store = runtime(&state, tenant);
+    if !is_notified(&*store, task, token).await? {
+        return Err(unknown());
+    }
+    state.rate_limiter.take_notification(task)?;
+    wake(&*store, task).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// A tenant as the runtime itself sees it.
+fn runtime(state: &ServerState, owner_id: Uuid) -> Arc<dyn Breadcrumbs> {
+    let (agent_id, roles, profile) = (Uuid::nil(), vec![Role::Runner], Profile::Main);
+    state.tenancy.acting_as(Identity { owner_id, agent_id, roles, profile })
 }
 
 /// A request of the binding HTTP+JSON, in a version that is supported.

@@ -102,6 +102,8 @@ fn protocols() -> Vec<RouteEntry> {
         entry(REQUESTERS, routes!(a2a::get_push)),
         entry(REQUESTERS, routes!(a2a::delete_push)),
         entry(REQUESTERS, routes!(a2a::extended_card)),
+        // The token of the task is checked by the handler.
+        entry(Access::Unauthenticated, routes!(a2a::receive_push)),
     ]
 }
 

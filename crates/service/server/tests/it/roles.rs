@@ -112,6 +112,7 @@ pub const EXPECTED: &[(&str, &str, Roles)] = &[
     ("GET", "/a2a/tasks/{id}/pushNotificationConfigs/{config}", REQUESTERS),
     ("DELETE", "/a2a/tasks/{id}/pushNotificationConfigs/{config}", REQUESTERS),
     ("GET", "/a2a/extendedAgentCard", REQUESTERS),
+    ("POST", "/a2a/push/{tenant}/{task}", ANYONE),
     ("GET", "/health", ANYONE),
     ("GET", "/health/live", ANYONE),
     ("GET", "/metrics", ANYONE),

@@ -6,10 +6,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 use chrono::{TimeDelta, Utc};
 use futures::StreamExt;
-use rcrt_a2a_types::{Message, Reply, StreamResponse, Task, TaskState};
+use rcrt_a2a_types::{ErrorKind, Message, Reply, StreamResponse, Task, TaskState};
 use rcrt_breadcrumb::{
-    BreadcrumbQuery, Breadcrumbs, Selector, StoreError, SubscribeOptions, SubscriptionItem, SubscriptionStream,
-    ToolFailure,
+    BreadcrumbQuery, Breadcrumbs, PushToken, Selector, StoreError, SubscribeOptions, SubscriptionItem,
+    SubscriptionStream, ToolFailure, push_path,
 };
 use rcrt_egress::Origin;
 use rcrt_executors::{InputTool, ToolCall};
@@ -19,7 +19,7 @@ use tokio::time::{Instant, timeout_at};
 use uuid::Uuid;
 
 use crate::A2a;
-use crate::agent::Interface;
+use crate::agent::{AgentRecord, Interface};
 use crate::answer::RemoteError;
 use crate::directory::KnownAgent;
 use crate::failures::{denied, failed, invalid, store_failed};
@@ -107,6 +107,7 @@ impl InvokeAgent {
             }
         };
         let now = Utc::now();
+        let push = self.push_token(agent);
         let task = TaskRecord {
             agent: agent.name.clone(),
             skill,
@@ -123,6 +124,8 @@ impl InvokeAgent {
             question_id: None,
             late: false,
             given_up: false,
+            push_hash: push.as_ref().map(PushToken::hash),
+            woken_at: None,
             asked_by: call.request.agent_id,
             begun_by: call.request.id,
             call: call.request.id,
@@ -141,7 +144,21 @@ impl InvokeAgent {
         let (id, version, owner_id) = (created.id, created.version, call.owner_id);
         let stored = StoredTask { id, owner_id, version, task };
         let message = stored.task.next_message(id.to_string(), &input.message, input.data.as_ref());
-        self.send(call, known, stored, message, until).await
+        self.send(call, known, stored, Outgoing { message, push }, until).await
+    }
+
+    /// The token of the notifications about a new message, if the agent can send them to here.
+    fn push_token(&self, agent: &AgentRecord) -> Option<PushToken> {
+        (agent.card.push && self.0.settings.public_url.is_some()).then(PushToken::random)
+    }
+
+    /// The push configuration with this token.
+    fn push_config(&self, stored: &StoredTask, token: &PushToken) -> Option<Value> {
+        let base = self.0.settings.public_url.as_ref()?;
+        let (url, token) = (format!("{base}{}", push_path(stored.owner_id, stored.id)), token.as_str());
+        // Agents differ in which of the two they send.
+        let authentication = json!({"scheme": "Bearer", "credentials": token});
+        Some(json!({"id": stored.id, "url": url, "token": token, "authentication": authentication}))
     }
 
     /// The task that an earlier attempt of this call began.
@@ -185,7 +202,15 @@ impl InvokeAgent {
         }
         let now = Utc::now();
         let deadline = now + TimeDelta::minutes(input.timeout_minutes.into());
-        let take = |task: &mut TaskRecord| task.take_answer(this, now, deadline);
+        let push = self.push_token(&known.agent);
+        let hash = push.as_ref().map(PushToken::hash);
+        let take = |task: &mut TaskRecord| {
+            let takes = task.take_answer(this, now, deadline);
+            if takes {
+                task.push_hash.clone_from(&hash);
+            }
+            takes
+        };
         let stored = task_records::change(&self.0, stored, take).await.map_err(store_failed)?;
         if stored.task.call != this {
             // Another call answered first.
@@ -193,7 +218,7 @@ impl InvokeAgent {
         }
         let message_id = format!("{id}-{}", stored.task.rounds);
         let message = stored.task.next_message(message_id, &input.message, input.data.as_ref());
-        self.send(call, known, stored, message, until).await
+        self.send(call, known, stored, Outgoing { message, push }, until).await
     }
 
     /// Sends a message, and writes what came back. While the agent sends updates, follows them.
@@ -202,7 +227,7 @@ impl InvokeAgent {
         call: &ToolCall,
         known: &KnownAgent,
         stored: StoredTask,
-        message: Message,
+        outgoing: Outgoing,
         until: Instant,
     ) -> Result<StoredTask, ToolFailure> {
         call.progress.report(None, &format!("asking {}", known.agent.name));
@@ -217,7 +242,9 @@ impl InvokeAgent {
         };
         let interface = stored.task.interface.clone();
         let is_streamed = known.agent.card.streaming && until > Instant::now();
-        let (reply, updates) = match deliver(&remote, &interface, &message, is_streamed).await {
+        let push = outgoing.push.and_then(|token| self.push_config(&stored, &token));
+        let message = Sent { interface: &interface, message: &outgoing.message, is_streamed };
+        let (reply, updates) = match deliver(&remote, &message, push.as_ref()).await {
             Ok(delivered) => delivered,
             Err(error) => return self.fail(known, stored, &error).await,
         };
@@ -305,16 +332,44 @@ impl InvokeAgent {
     }
 }
 
-/// Sends a message. An agent that sends no updates after all is asked without them: its refusal
-/// means that it did not accept the message.
+/// A message that is not sent yet, and the token of the notifications about it.
+struct Outgoing {
+    message: Message,
+    push: Option<PushToken>,
+}
+
+/// How a message is sent.
+struct Sent<'m> {
+    interface: &'m Interface,
+    message: &'m Message,
+    is_streamed: bool,
+}
+
+/// Sends a message. An agent that refuses the push configuration has not accepted the message, so
+/// it gets the message without.
 async fn deliver(
     remote: &Remote<'_>,
-    interface: &Interface,
-    message: &Message,
-    is_streamed: bool,
+    sent: &Sent<'_>,
+    push: Option<&Value>,
 ) -> Result<(Reply, Option<Updates>), RemoteError> {
+    match deliver_once(remote, sent, push).await {
+        Err(RemoteError::Agent(error)) if push.is_some() && error.kind == ErrorKind::PushNotificationNotSupported => {
+            deliver_once(remote, sent, None).await
+        }
+        delivered => delivered,
+    }
+}
+
+/// An agent that sends no updates after all is asked without them: its refusal means that it did
+/// not accept the message.
+async fn deliver_once(
+    remote: &Remote<'_>,
+    sent: &Sent<'_>,
+    push: Option<&Value>,
+) -> Result<(Reply, Option<Updates>), RemoteError> {
+    let Sent { interface, message, is_streamed } = *sent;
     if is_streamed {
-        match remote.stream(interface, message).await {
+        match remote.stream(interface, message, push).await {
             Ok(mut updates) => {
                 let first = remote.in_time(first_of(&mut updates)).await?;
                 return Ok((updates::reply(first), Some(updates)));
@@ -323,7 +378,7 @@ async fn deliver(
             Err(_) => {}
         }
     }
-    Ok((remote.send(interface, message).await?, None))
+    Ok((remote.send(interface, message, push).await?, None))
 }
 
 async fn first_of(updates: &mut Updates) -> Result<StreamResponse, RemoteError> {

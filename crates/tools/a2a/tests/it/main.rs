@@ -7,6 +7,7 @@
 mod agents;
 mod cards;
 mod hostile;
+mod push;
 mod tasks;
 mod updates;
 mod well_known;
