@@ -19,10 +19,11 @@ pub enum Role {
 #[serde(rename_all = "camelCase", default)]
 pub struct Message {
     /// Chosen by the sender.
+    #[serde(alias = "message_id")]
     pub message_id: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(alias = "context_id", skip_serializing_if = "Option::is_none")]
     pub context_id: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(alias = "task_id", skip_serializing_if = "Option::is_none")]
     pub task_id: Option<String>,
     pub role: Role,
     pub parts: Vec<Part>,
@@ -30,7 +31,7 @@ pub struct Message {
     pub metadata: Option<Map<String, Value>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub extensions: Option<Vec<String>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(alias = "reference_task_ids", skip_serializing_if = "Option::is_none")]
     pub reference_task_ids: Option<Vec<String>>,
 }
 
@@ -49,7 +50,7 @@ pub struct Part {
     pub data: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub filename: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(alias = "media_type", skip_serializing_if = "Option::is_none")]
     pub media_type: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Map<String, Value>>,

@@ -156,12 +156,9 @@ impl A2aAgent {
         let record = skill::request(tool, input, message, context_id);
         let key = format!("a2a:{}", record.fingerprint());
         let id = self.store.create(record, Some(&key)).await.map_err(from_store)?.id;
-        // The caller reads the task after this, so it misses no update. An ended task has none.
+        // The caller reads the task after this, so it misses no update.
         if let Some(push) = push {
-            match self.create_push(&push.of_task(id)).await {
-                Err(error) if error.kind != ErrorKind::UnsupportedOperation => return Err(error),
-                _ => {}
-            }
+            self.create_push(&push.of_task(id)).await?;
         }
         Ok(id)
     }

@@ -1,4 +1,5 @@
-//! The parameters of the operations. Unknown fields are ignored, as the protocol requires.
+//! The parameters of the operations. Unknown fields are ignored, as the protocol requires. Each name
+//! is also accepted as the protocol's definition has it (`context_id`), as ProtoJSON requires.
 
 use std::fmt;
 
@@ -23,10 +24,14 @@ pub struct Send {
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Configuration {
+    #[serde(alias = "accepted_output_modes")]
     pub accepted_output_modes: Option<Vec<String>>,
+    #[serde(alias = "history_length")]
     pub history_length: Option<i64>,
+    #[serde(alias = "return_immediately")]
     pub return_immediately: Option<bool>,
     /// Its `taskId` is ignored, because the task does not exist yet.
+    #[serde(alias = "task_push_notification_config")]
     pub task_push_notification_config: Option<PushConfig>,
 }
 
@@ -35,6 +40,7 @@ pub struct Configuration {
 #[serde(rename_all = "camelCase", default)]
 pub struct Get {
     pub id: String,
+    #[serde(alias = "history_length")]
     pub history_length: Option<i64>,
 }
 
@@ -42,15 +48,21 @@ pub struct Get {
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct List {
+    #[serde(alias = "context_id")]
     pub context_id: Option<String>,
     /// The name of a state.
     pub status: Option<String>,
     /// 1 to 100; 50 when absent.
+    #[serde(alias = "page_size")]
     pub page_size: Option<i64>,
+    #[serde(alias = "page_token")]
     pub page_token: Option<String>,
+    #[serde(alias = "history_length")]
     pub history_length: Option<i64>,
     /// RFC 3339.
+    #[serde(alias = "status_timestamp_after")]
     pub status_timestamp_after: Option<String>,
+    #[serde(alias = "include_artifacts")]
     pub include_artifacts: Option<bool>,
 }
 
@@ -60,6 +72,7 @@ pub struct List {
 pub struct PushConfig {
     /// Its name among those of the task. The server makes one for a configuration without.
     pub id: Option<String>,
+    #[serde(alias = "task_id")]
     pub task_id: String,
     pub url: String,
     /// Sent with each notification, so that the receiver knows where it comes from.
@@ -79,6 +92,7 @@ pub struct Authentication {
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PushName {
+    #[serde(alias = "task_id")]
     pub task_id: String,
     pub id: String,
 }

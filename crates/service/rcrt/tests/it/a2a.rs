@@ -81,3 +81,65 @@ fn an_agent_is_added_asked_changed_accepted_and_removed() {
     let (status, stderr) = up.stop();
     assert_eq!(status.code(), Some(0), "{stderr}");
 }
+
+/// What an agent that sends push notifications was asked, and the state of its task.
+struct Pushing {
+    config: Value,
+    state: &'static str,
+}
+
+/// An agent with one task, which ends when the test says so.
+fn pushing() -> (SocketAddr, Arc<Mutex<Pushing>>) {
+    let shared = Arc::new(Mutex::new(Pushing { config: Value::Null, state: "TASK_STATE_WORKING" }));
+    let agent = shared.clone();
+    let address = json_server::start(move |address, head, body| {
+        if head.starts_with("GET") {
+            let mut card = card(address, "Works long.");
+            card["capabilities"]["pushNotifications"] = true.into();
+            return Some(card);
+        }
+        let request = body.unwrap();
+        let mut agent = agent.lock().unwrap();
+        let mut result = json!({"id": "t1", "contextId": "c1", "status": {"state": agent.state}});
+        if request["method"] == "SendMessage" {
+            agent.config = request["params"]["configuration"]["taskPushNotificationConfig"].clone();
+            result = json!({"task": result});
+        }
+        Some(json!({"jsonrpc": "2.0", "id": request["id"], "result": result}))
+    });
+    (address, shared)
+}
+
+#[test]
+fn an_agent_pushes_the_end_of_its_task() {
+    let folder = TempDir::new().unwrap();
+    let (address, agent) = pushing();
+    let allowed = format!("invoke_agent={address}");
+    let public = "https://rcrt.example/base";
+    let arguments = ["up", "--listen", "127.0.0.1:0", "--allow-private-host", &allowed, "--public-url", public];
+    let up = Running::start(&folder.path().join("data"), &arguments);
+    let url = format!("http://{address}");
+    until(|| Some(up.run(&["a2a", "add", &url, "--name", "slow"])).filter(|ran| ran.status == 0));
+    let ask = r#"{"agent_name": "slow", "message": "work", "wait_seconds": 0}"#;
+    let asked = up.json(&["call", "invoke_agent", ask]);
+    let id = asked["output"]["task_id"].as_str().unwrap().to_owned();
+    let task = || up.json(&["crumb", "get", &id])["context"].clone();
+    let config = agent.lock().unwrap().config.clone();
+    // The proxy would remove the path of the public URL.
+    let url = config["url"].as_str().unwrap().replace(public, up.api());
+    let notify = |token: &str| {
+        let request = reqwest::Client::new().post(&url).header("X-A2A-Notification-Token", token).body("{}");
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async { request.send().await.unwrap().status().as_u16() })
+    };
+    assert_eq!(notify("another token"), 401);
+    assert!(task()["woken_at"].is_null());
+    let token = config["token"].as_str().unwrap();
+    assert_eq!(notify(token), 204);
+    assert!(task()["woken_at"].is_string());
+    agent.lock().unwrap().state = "TASK_STATE_COMPLETED";
+    assert_eq!(notify(token), 204);
+    until(|| (task()["status"] == "completed").then_some(()));
+    let (status, stderr) = up.stop();
+    assert_eq!(status.code(), Some(0), "{stderr}");
+}
