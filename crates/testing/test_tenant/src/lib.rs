@@ -1,8 +1,9 @@
-//! A tenant with a real store and calls in it, a store that fails on request, and golden files:
-//! texts that are compared with files. For tests only.
+//! A tenant with a real store and calls in it, a store that fails on request, work beside a test, and
+//! golden files: texts that are compared with files. For tests only.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::needless_pass_by_value)]
 
+mod background;
 mod failing_store;
 mod golden;
 
@@ -18,6 +19,7 @@ use rcrt_test_database::TestDatabase;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+pub use background::Background;
 pub use failing_store::{FailingStore, Gate, Stop};
 pub use golden::golden;
 

@@ -3,9 +3,12 @@
 use rcrt_a2a_types::{A2aError, ErrorKind};
 use rcrt_breadcrumb::OpError;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::text::line;
+
+/// The id of each request of JSON-RPC. Each has a connection, or a stream of HTTP, of its own.
+pub(crate) const REQUEST_ID: u8 = 1;
 
 /// Why an agent gave no usable answer.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -47,6 +50,9 @@ pub(crate) fn result<T: DeserializeOwned>(answer: Value, is_rpc: bool) -> Result
         let mut error = A2aError::read(error);
         error.message = line(&error.message, 500);
         return Err(RemoteError::Agent(error));
+    }
+    if is_rpc && fields.get("id") != Some(&json!(REQUEST_ID)) {
+        return Err(garbage("is not to this request"));
     }
     let result = if is_rpc { fields.remove("result").unwrap_or_default() } else { Value::Object(fields) };
     T::deserialize(result)

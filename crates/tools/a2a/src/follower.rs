@@ -21,9 +21,9 @@ use url::Url;
 use uuid::Uuid;
 
 use crate::A2a;
-use crate::answer::RemoteError;
+use crate::answer::{RemoteError, garbage};
 use crate::directory::agents;
-use crate::task::{Status, TASK_SCHEMA, TaskRecord};
+use crate::task::{Status, TASK_SCHEMA, TaskRecord, short_id};
 use crate::task_records::{self, StoredTask};
 
 /// Concurrent looks. A slow agent holds one for the time of a request, so that the others go on.
@@ -234,5 +234,6 @@ async fn state(a2a: &A2a, stored: &StoredTask, remote_id: &str) -> Result<Task, 
     let origin = Origin { owner_id, agent_id, tool_id: Some(task.tool_id), call: Some(task.call) };
     let remote = a2a.remote(&agent, NetRules::only(host, port), task.tool_id, origin).await;
     let remote = remote.map_err(|failure| RemoteError::Refused(failure.message))?;
-    remote.task(&task.interface, remote_id).await
+    let found = remote.task(&task.interface, remote_id).await?;
+    if short_id(&found.id) == remote_id { Ok(found) } else { Err(garbage("is about another task")) }
 }

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use crate::agent::Interface;
-use crate::answer::{RemoteError, from_gate, garbage, result};
+use crate::answer::{REQUEST_ID, RemoteError, from_gate, garbage, result};
 use crate::failures::failed;
 use crate::text::line;
 use crate::updates::{self, Updates};
@@ -155,7 +155,7 @@ impl Remote<'_> {
             params["tenant"] = json!(tenant);
         }
         if interface.binding == JSON_RPC {
-            let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+            let body = json!({"jsonrpc": "2.0", "id": REQUEST_ID, "method": method, "params": params});
             let mut request = self.request("POST", &interface.url, Redirect::Error, accept);
             request.headers.push(("content-type".into(), "application/json".into()));
             return (request, Some(body));

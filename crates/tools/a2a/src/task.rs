@@ -330,6 +330,6 @@ pub(crate) fn text_of(parts: &[Part]) -> String {
 }
 
 /// An id of the agent: it is sent back as it is, so one that is too long cannot be used.
-fn short_id(id: &str) -> String {
+pub(crate) fn short_id(id: &str) -> String {
     id.chars().filter(|c| !c.is_control()).take(500).collect()
 }

@@ -20,11 +20,11 @@ use uuid::Uuid;
 
 use crate::A2a;
 use crate::agent::{AgentRecord, Interface};
-use crate::answer::RemoteError;
+use crate::answer::{RemoteError, garbage};
 use crate::directory::KnownAgent;
 use crate::failures::{denied, failed, invalid, store_failed};
 use crate::remote::{Remote, rules_of};
-use crate::task::{Status, TASK_SCHEMA, TaskRecord, text_of};
+use crate::task::{Status, TASK_SCHEMA, TaskRecord, short_id, text_of};
 use crate::task_records::{self, StoredTask, call_tag};
 use crate::text::line;
 use crate::updates::{self, Updates};
@@ -352,11 +352,15 @@ async fn deliver(
     sent: &Sent<'_>,
     push: Option<&Value>,
 ) -> Result<(Reply, Option<Updates>), RemoteError> {
-    match deliver_once(remote, sent, push).await {
+    let delivered = match deliver_once(remote, sent, push).await {
         Err(RemoteError::Agent(error)) if push.is_some() && error.kind == ErrorKind::PushNotificationNotSupported => {
-            deliver_once(remote, sent, None).await
+            deliver_once(remote, sent, None).await?
         }
-        delivered => delivered,
+        delivered => delivered?,
+    };
+    match &delivered.0 {
+        Reply::Task(task) if short_id(&task.id).is_empty() => Err(garbage("has a task without an id")),
+        _ => Ok(delivered),
     }
 }
 

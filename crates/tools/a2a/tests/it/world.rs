@@ -15,9 +15,8 @@ use rcrt_executors::{BuiltinExecutor, Executor, ToolCall};
 use rcrt_test_servers::PATIENCE;
 use rcrt_test_servers::network::Network;
 use rcrt_test_servers::service::{Seen, Service};
-use rcrt_test_tenant::{Tenant, seeded};
+use rcrt_test_tenant::{Background, Tenant, seeded};
 use serde_json::{Value, json};
-use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -126,24 +125,6 @@ pub struct World {
     a2a: Mutex<Option<Arc<A2a>>>,
 }
 
-pub struct Following {
-    stop: CancellationToken,
-    task: JoinHandle<()>,
-}
-
-impl Following {
-    pub async fn stop(self) {
-        self.stop.cancel();
-        self.task.await.unwrap();
-    }
-
-    /// As if its process were killed.
-    pub async fn kill(self) {
-        self.task.abort();
-        assert!(self.task.await.unwrap_err().is_cancelled());
-    }
-}
-
 impl World {
     pub async fn of(port: u16) -> Self {
         let tenant = Box::pin(Tenant::new()).await;
@@ -188,9 +169,8 @@ impl World {
         self.runner().on_behalf_of(created.agent.id).unwrap()
     }
 
-    pub fn follow(&self) -> Following {
-        let stop = CancellationToken::new();
-        Following { task: tokio::spawn(self.a2a().run(stop.clone())), stop }
+    pub fn follow(&self) -> Background {
+        Background::start(|stop| self.a2a().run(stop))
     }
 
     pub fn call(&self, tool: &str, input: Value) -> ToolCall {

@@ -10,9 +10,8 @@ use rcrt_breadcrumb::{
 };
 use rcrt_executors::{BuiltinExecutor, Executor, ToolCall};
 use rcrt_schedule::{Schedule, Scheduler, Settings};
-use rcrt_test_tenant::Tenant;
+use rcrt_test_tenant::{Background, Tenant};
 use serde_json::{Value, json};
-use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::clock::MovedClock;
@@ -26,25 +25,6 @@ pub struct Fixture {
     pub settings: Settings,
 }
 
-pub struct Running {
-    stop: CancellationToken,
-    task: JoinHandle<()>,
-}
-
-impl Running {
-    /// Stops the scheduler and waits until its current work is done.
-    pub async fn stop(self) {
-        self.stop.cancel();
-        self.task.await.unwrap();
-    }
-
-    /// Kills the scheduler at once.
-    pub async fn kill(self) {
-        self.task.abort();
-        assert!(self.task.await.unwrap_err().is_cancelled());
-    }
-}
-
 impl Fixture {
     pub async fn at(time: &str) -> Self {
         Self { tenant: Box::pin(Tenant::new()).await, clock: MovedClock::at(time), settings: Settings::default() }
@@ -54,14 +34,13 @@ impl Fixture {
         self.tenant.breadcrumbs.clone()
     }
 
-    pub fn scheduler(&self) -> Running {
+    pub fn scheduler(&self) -> Background {
         self.scheduler_on(self.store())
     }
 
-    pub fn scheduler_on(&self, store: Arc<dyn Breadcrumbs>) -> Running {
-        let stop = CancellationToken::new();
+    pub fn scheduler_on(&self, store: Arc<dyn Breadcrumbs>) -> Background {
         let scheduler = Scheduler::new(store, self.clock.clone(), self.settings.clone());
-        Running { task: tokio::spawn(scheduler.run(stop.clone())), stop }
+        Background::start(|stop| scheduler.run(stop))
     }
 
     pub fn call(&self, tool: &str, input: Value) -> ToolCall {
