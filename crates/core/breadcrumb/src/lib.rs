@@ -47,6 +47,7 @@ mod event_context;
 mod exact_numbers;
 mod example;
 mod fetch;
+pub mod foreign_text;
 mod fuel;
 mod guide;
 mod hex;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use rcrt_breadcrumb::foreign_text::line;
 use rcrt_breadcrumb::{Registration, ToolSource};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -204,26 +205,7 @@ fn first_sentence(text: &str) -> String {
     text[..end].trim().to_owned()
 }
 
-/// Characters that are not shown, or that reorder the text around them.
-fn is_hidden(c: char) -> bool {
-    let is_format =
-        matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}');
-    c.is_control() || is_format
-}
-
-/// One line of at most this many characters, without control characters.
+/// One line of at most this many characters.
 fn clean(text: &str, most: usize) -> String {
-    let spaced: String = text.chars().take(4 * most).map(|c| if is_hidden(c) { ' ' } else { c }).collect();
-    let line = spaced.split_whitespace().collect::<Vec<_>>().join(" ");
-    if line.chars().count() <= most {
-        return line;
-    }
-    let mut short: String = line.chars().take(most - 1).collect();
-    short.push('…');
-    short
-}
-
-/// The larger of two numbers, if there is one.
-fn larger(one: Option<f64>, other: Option<f64>) -> Option<f64> {
-    one.zip(other).map(|(one, other)| one.max(other)).or(one).or(other)
+    line(text, most - 1)
 }

@@ -2,10 +2,9 @@
 
 use rcrt_a2a_types::{A2aError, ErrorKind};
 use rcrt_breadcrumb::OpError;
+use rcrt_breadcrumb::foreign_text::line;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-
-use crate::text::line;
 
 /// The id of each request of JSON-RPC. Each has a connection, or a stream of HTTP, of its own.
 pub(crate) const REQUEST_ID: u8 = 1;

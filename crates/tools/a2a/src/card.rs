@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use rcrt_a2a_types::{HTTP_JSON, JSON_RPC, is_supported_version};
+use rcrt_breadcrumb::foreign_text::line;
 use rcrt_breadcrumb::hex;
 use serde::Deserialize;
 use serde_json::Value;
@@ -10,7 +11,6 @@ use sha2::{Digest, Sha256};
 use url::Url;
 
 use crate::agent::{Interface, PinnedCard, Skill};
-use crate::text::line;
 
 /// The most skills of an agent.
 const MAX_SKILLS: usize = 100;

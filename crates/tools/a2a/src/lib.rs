@@ -5,7 +5,7 @@
 //! `a2a.task.v1`, written before the message is sent, so that no runner's end loses it: whatever
 //! runner follows it next writes its result, once. All requests go through the egress gate.
 //!
-//! What agents send is bounded and cleaned (`text.rs`, `card.rs`, `task.rs`). This crate
+//! What agents send is bounded and cleaned (`card.rs`, `task.rs`). This crate
 //! deliberately does not know the server side of A2A.
 //!
 //! Begin with `task.rs` (a task and its states), `tools/invoke_agent.rs` and `follower.rs`.
@@ -22,7 +22,6 @@ mod remote;
 mod settings;
 mod task;
 mod task_records;
-mod text;
 mod tools;
 mod updates;
 

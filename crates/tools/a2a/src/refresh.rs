@@ -5,6 +5,7 @@ use std::path::Path;
 use chrono::Utc;
 use rcrt_a2a_types::CARD_PATH;
 use rcrt_breadcrumb::ToolFailure;
+use rcrt_breadcrumb::foreign_text::line;
 use rcrt_egress::{Connections, Vault};
 use url::Url;
 
@@ -14,7 +15,6 @@ use crate::card::{self, FoundCard};
 use crate::directory::KnownAgent;
 use crate::failures::{denied, failed, store_failed};
 use crate::remote::{CardWay, GATE_NAME, Remote};
-use crate::text::line;
 
 /// Where the card of an agent can be: at the URL itself, or at the well-known path below it. Some
 /// servers want a slash.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt, stream};
 use rcrt_a2a_types::{JSON_RPC, MEDIA_TYPE, Message, Reply, Task, VERSION, VERSION_HEADER, methods};
+use rcrt_breadcrumb::foreign_text::line;
 use rcrt_breadcrumb::{FetchRequest, FetchResponse, Redirect, ToolFailure};
 use rcrt_egress::{Connections, Egress, EgressContext, NetRules, Origin, Vault};
 use rcrt_executors::ToolCall;
@@ -16,7 +17,6 @@ use tokio::time::timeout;
 use crate::agent::Interface;
 use crate::answer::{REQUEST_ID, RemoteError, from_gate, garbage, result};
 use crate::failures::failed;
-use crate::text::line;
 use crate::updates::{self, Updates};
 
 /// The most bytes of a card, and of any other answer.

@@ -2,13 +2,13 @@
 
 use chrono::{DateTime, Utc};
 use rcrt_a2a_types::{Message, Part, PartContent, Reply, Role, Task, TaskState};
+use rcrt_breadcrumb::foreign_text::{line, lines};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use crate::Settings;
 use crate::agent::Interface;
-use crate::text::{line, lines};
 
 pub use rcrt_breadcrumb::schema_names::A2A_TASK as TASK_SCHEMA;
 

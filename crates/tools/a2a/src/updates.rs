@@ -7,10 +7,10 @@ use futures::StreamExt;
 use futures::stream::BoxStream;
 use rcrt_a2a_types::{Artifact, ArtifactUpdate, Reply, StatusUpdate, StreamResponse, Task, TaskStatus};
 use rcrt_breadcrumb::BodyStream;
+use rcrt_breadcrumb::foreign_text::line;
 use sse_stream::SseByteStream;
 
 use crate::answer::{RemoteError, garbage, result};
-use crate::text::line;
 
 /// The most bytes of one stream.
 const MAX_STREAM: usize = 4 * 1024 * 1024;

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use parking_lot::Mutex;
+use rcrt_breadcrumb::foreign_text::line;
 use rcrt_egress::Vault;
 use rcrt_executors::ProgressSink;
 use rmcp::handler::client::progress::ProgressDispatcher;
@@ -28,7 +29,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::definition::Definition;
 use crate::failure::McpError;
-use crate::text::{clean, redacted_line};
+use crate::text::redacted_line;
 use crate::transport::{RawList, RawLists, StderrTail};
 
 /// The most tools of one server.
@@ -266,7 +267,7 @@ impl Connection {
                 }
                 match Definition::read(raw) {
                     Ok(tool) if list.tools.contains_key(&tool.name) => {
-                        list.refused.push((clean(&tool.name, 100), "it is listed twice".to_owned()));
+                        list.refused.push((line(&tool.name, 100), "it is listed twice".to_owned()));
                     }
                     Ok(tool) => drop(list.tools.insert(tool.name.clone(), tool)),
                     Err(refused) => list.refused.push(refused),

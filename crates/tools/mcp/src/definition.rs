@@ -1,11 +1,11 @@
 //! A tool as its server defines it, and the `tool.v1` that it becomes.
 
+use rcrt_breadcrumb::foreign_text::{line, lines};
 use rcrt_breadcrumb::{Annotations, hex};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::server::ServerConfig;
-use crate::text::clean;
 
 /// The longest name of a tool: what models' providers accept.
 const MAX_TOOL_NAME: usize = 64;
@@ -28,7 +28,7 @@ impl Definition {
     /// The error says why the tool cannot be registered.
     pub fn read(raw: Value) -> Result<Self, (String, String)> {
         let name = raw.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
-        let refuse = |why: String| Err((clean(&name, 100), why));
+        let refuse = |why: String| Err((line(&name, 100), why));
         if name.is_empty() || name.len() > 1000 || name.chars().any(char::is_control) {
             return refuse("its name is empty, too long or has control characters".into());
         }
@@ -54,7 +54,7 @@ impl Definition {
     /// The context of its `tool.v1`, under this name.
     pub fn context(&self, name: &str, config: &ServerConfig) -> Map<String, Value> {
         let text = |field: &str| self.raw.get(field).and_then(Value::as_str).unwrap_or_default();
-        let description = match clean(text("description").trim(), MAX_DESCRIPTION) {
+        let description = match lines(text("description").trim(), MAX_DESCRIPTION) {
             empty if empty.is_empty() => format!("The tool {} of the MCP server {}.", self.name, config.name),
             description => description,
         };
@@ -89,7 +89,7 @@ impl Definition {
         let stated = self.raw.get("annotations").and_then(|hints| hints.get("title")).and_then(Value::as_str);
         let title = stated.or_else(|| self.raw.get("title").and_then(Value::as_str));
         let default = Annotations {
-            title: title.map(|title| clean(title, 200)).filter(|title| !title.is_empty()),
+            title: title.map(|title| line(title, 200)).filter(|title| !title.is_empty()),
             ..Annotations::default()
         };
         if !is_trusted {

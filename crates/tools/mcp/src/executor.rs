@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use rcrt_breadcrumb::foreign_text::line;
 use rcrt_breadcrumb::{ErrorCode, Implementation, ToolDefinition, ToolFailure};
 use rcrt_executors::{Executor, ToolCall, ToolOutput};
 use serde_json::{Map, Value, json};
@@ -13,7 +14,6 @@ use crate::connection::Connection;
 use crate::failure::of_call;
 use crate::output::of_result;
 use crate::servers::Servers;
-use crate::text::clean;
 
 /// The `implementation.type` that this executor runs.
 pub const KIND: &str = "mcp";
@@ -124,7 +124,7 @@ async fn accepted(connection: &Connection, target: &Target<'_>) -> Result<bool, 
                 "the MCP server {:?} no longer has the tool {:?}; it has: {}",
                 target.server,
                 target.tool,
-                clean(&names.join(", "), 4000)
+                line(&names.join(", "), 4000)
             );
             Err(ToolFailure::new(ErrorCode::ToolNotFound, message).with_details(details()))
         }

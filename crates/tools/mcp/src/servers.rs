@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use rcrt_breadcrumb::foreign_text::line;
 use rcrt_breadcrumb::{Breadcrumbs, Host};
 use rcrt_egress::{Egress, NetRules, Origin, Vault};
 use rcrt_executors::builtin::{FolderContent, MAX_ENTRIES};
@@ -108,7 +109,7 @@ impl Servers {
         let names: Vec<String> = records.iter().map(|record| record.config.name.clone()).collect();
         match records.into_iter().find(|record| record.config.name.eq_ignore_ascii_case(name)) {
             Some(record) => Ok(self.insert(record)),
-            None => Err(McpError::Unknown { name: crate::text::clean(name, 100), known: names }),
+            None => Err(McpError::Unknown { name: line(name, 100), known: names }),
         }
     }
 

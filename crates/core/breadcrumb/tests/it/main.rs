@@ -7,6 +7,7 @@ mod catalog;
 mod deprecation;
 mod event;
 mod exact_numbers;
+mod foreign_text;
 mod host;
 mod json_size;
 mod model_call;

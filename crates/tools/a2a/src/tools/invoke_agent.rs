@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use chrono::{TimeDelta, Utc};
 use futures::StreamExt;
 use rcrt_a2a_types::{ErrorKind, Message, Reply, StreamResponse, Task, TaskState};
+use rcrt_breadcrumb::foreign_text::line;
 use rcrt_breadcrumb::{
     BreadcrumbQuery, Breadcrumbs, PushToken, Selector, StoreError, SubscribeOptions, SubscriptionItem,
     SubscriptionStream, ToolFailure, push_path,
@@ -26,7 +27,6 @@ use crate::failures::{denied, failed, invalid, store_failed};
 use crate::remote::{Remote, rules_of};
 use crate::task::{Status, TASK_SCHEMA, TaskRecord, short_id, text_of};
 use crate::task_records::{self, StoredTask, call_tag};
-use crate::text::line;
 use crate::updates::{self, Updates};
 
 pub(crate) struct InvokeAgent(pub Arc<A2a>);

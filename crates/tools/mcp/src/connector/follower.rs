@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rcrt_breadcrumb::StoreError;
+use rcrt_breadcrumb::foreign_text::lines;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
@@ -13,7 +14,7 @@ use crate::connection::{Connection, ToolList};
 use crate::failure::McpError;
 use crate::records::{ServerState, Status, write_status};
 use crate::servers::{Server, Servers};
-use crate::text::{clean, redacted};
+use crate::text::redacted;
 
 /// The shortest pause between two lists, whatever the server says.
 const SHORTEST_REFRESH: Duration = Duration::from_secs(30);
@@ -175,7 +176,7 @@ impl Follower {
             server: record.config.name.clone(),
             server_id: record.id,
             state,
-            error: error.map(|error| clean(&error, 2000)),
+            error: error.map(|error| lines(&error, 2000)),
             protocol_version: info.map(|info| text(info.protocol_version.as_str(), 50)),
             implementation: implementation.map(|own| text(&format!("{} {}", own.name, own.version), 200)),
             instructions: info.and_then(|info| info.instructions.as_deref()).map(|own| text(own, MAX_INSTRUCTIONS)),

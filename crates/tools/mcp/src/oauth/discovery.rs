@@ -1,13 +1,13 @@
 //! Finds the authorization server of an MCP server: the metadata of the protected resource (RFC
 //! 9728), then that of the authorization server (RFC 8414, or OpenID Connect Discovery).
 
+use rcrt_breadcrumb::foreign_text::line;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use url::Url;
 
 use super::challenge::Challenge;
 use super::{Gate, OAuthError, unusable};
-use crate::text::line;
 
 /// How many of the authorization servers that a resource names are tried.
 const MAX_SERVERS: usize = 3;
@@ -63,7 +63,7 @@ pub(super) async fn discover(gate: &Gate<'_>, challenge: &Challenge) -> Result<P
         return Ok(Provider { metadata, resource: gate.url.as_str().to_owned(), scopes: Vec::new() });
     };
     if !Url::parse(&resource.resource).is_ok_and(|resource| covers(&resource, gate.url)) {
-        let stated = line(&resource.resource);
+        let stated = line(&resource.resource, 500);
         return Err(unusable(format!("the server's metadata is that of another resource, {stated}")));
     }
     for issuer in resource.authorization_servers.iter().take(MAX_SERVERS) {
@@ -118,7 +118,7 @@ async fn authorization_server(gate: &Gate<'_>, issuer: &Url) -> Result<Option<Me
 fn check(gate: &Gate<'_>, issuer: &Url, metadata: &Metadata) -> Result<(), OAuthError> {
     let plain = |text: &str| text.trim_end_matches('/').to_owned();
     if plain(&metadata.issuer) != plain(issuer.as_str()) {
-        let (expected, stated) = (line(issuer.as_str()), line(&metadata.issuer));
+        let (expected, stated) = (line(issuer.as_str(), 500), line(&metadata.issuer, 500));
         return Err(unusable(format!(
             "the metadata of the authorization server {expected} is that of another one, {stated}"
         )));

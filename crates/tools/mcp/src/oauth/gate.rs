@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures::{StreamExt, stream};
+use rcrt_breadcrumb::foreign_text::line;
 use rcrt_breadcrumb::{BodyStream, FetchRequest, FetchResponse, Host, OpError, Redirect};
 use rcrt_egress::{Connections, Egress, EgressContext, NetRules, Origin, Vault};
 use serde::de::DeserializeOwned;
@@ -11,7 +12,6 @@ use tokio::time::timeout;
 use url::Url;
 
 use super::{OAuthError, unusable};
-use crate::text::line;
 
 /// For one request and its response.
 const TIME: Duration = Duration::from_secs(20);
@@ -44,7 +44,7 @@ impl Gate<'_> {
         if is_safe && is_plain && url.has_host() {
             return Ok(());
         }
-        let shown = line(url.as_str());
+        let shown = line(url.as_str(), 500);
         Err(unusable(format!("{what} is {shown}; it must be an https URL without a user name and a fragment")))
     }
 
@@ -109,11 +109,11 @@ impl Gate<'_> {
 }
 
 fn failed(error: &OpError) -> OAuthError {
-    OAuthError::Unreachable(line(&error.message))
+    OAuthError::Unreachable(line(&error.message, 500))
 }
 
 fn late(url: &Url) -> OAuthError {
-    let host = line(url.host_str().unwrap_or_default());
+    let host = line(url.host_str().unwrap_or_default(), 500);
     OAuthError::Unreachable(format!("{host} did not respond within {} s", TIME.as_secs()))
 }
 
@@ -122,7 +122,7 @@ async fn whole(mut body: BodyStream, url: &Url) -> Result<Vec<u8>, OAuthError> {
     while let Some(piece) = body.next().await {
         read.extend_from_slice(&piece.map_err(|error| failed(&error))?);
         if read.len() > MAX_BODY {
-            let host = line(url.host_str().unwrap_or_default());
+            let host = line(url.host_str().unwrap_or_default(), 500);
             return Err(unusable(format!("the response of {host} has more than {MAX_BODY} bytes")));
         }
     }

@@ -69,7 +69,7 @@ impl<'a> Login<'a> {
 
     /// The issuer, who asks the person for consent.
     pub fn issuer(&self) -> String {
-        crate::text::line(&self.provider.metadata.issuer)
+        rcrt_breadcrumb::foreign_text::line(&self.provider.metadata.issuer, 500)
     }
 
     pub fn scopes(&self) -> &[String] {

@@ -1,6 +1,7 @@
 //! `mcp_get_service_details`: the tools of a server with their schemas.
 
 use async_trait::async_trait;
+use rcrt_breadcrumb::foreign_text::line;
 use rcrt_breadcrumb::{ErrorCode, ToolFailure};
 use rcrt_executors::{InputTool, ToolCall};
 use serde::Deserialize;
@@ -63,8 +64,8 @@ pub(super) fn only(mut tools: Vec<VisibleTool>, server: &str, wanted: &str) -> R
 
 fn unknown_tool(server: &str, wanted: &str, tools: &[VisibleTool]) -> ToolFailure {
     let names: Vec<&str> = tools.iter().map(|tool| tool.upstream.as_str()).collect();
-    let shown = if names.is_empty() { "none".to_owned() } else { crate::text::clean(&names.join(", "), 4000) };
-    let wanted = crate::text::clean(wanted, 100);
+    let shown = if names.is_empty() { "none".to_owned() } else { line(&names.join(", "), 4000) };
+    let wanted = line(wanted, 100);
     let message = format!("tool_name: the MCP server {server:?} has no tool {wanted:?}; its tools are: {shown}");
     ToolFailure::new(ErrorCode::InvalidArguments, message).with_details(json!({"server": server, "tools": names}))
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use rcrt_breadcrumb::ToolFailure;
+use rcrt_breadcrumb::foreign_text::lines;
 use rcrt_executors::{InputTool, ToolCall};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -35,7 +36,7 @@ impl InputTool for ListServices {
             let status = statuses.remove(&name.to_lowercase());
             let names = tools.remove(&name.to_lowercase()).unwrap_or_default();
             let instructions = status.as_ref().and_then(|status| status.instructions.clone());
-            let summary = record.config.description.or(instructions).map(|text| crate::text::clean(&text, 400));
+            let summary = record.config.description.or(instructions).map(|text| lines(&text, 400));
             json!({
                 "serverName": name,
                 "displayName": status.as_ref().and_then(|status| status.implementation.clone()),

@@ -129,7 +129,7 @@ async fn names_and_texts_of_strangers_are_bounded_and_collisions_are_refused() {
     let server = Server::new(Era::Legacy).await;
     server.change(|tools| {
         tools.clear();
-        tools.push(tool("a b", "Has\u{1b}[31m control\u{0} characters."));
+        tools.push(tool("a b", "Has\u{1b}[31m control\u{0} characters\u{202e} and \u{200b}hidden\u{e0041} ones."));
         tools.push(tool("a_b", "The same name here."));
         tools.push(tool(&"x".repeat(200), &"y".repeat(100_000)));
         tools.push(json!({"name": "schemaless"}));
@@ -142,7 +142,7 @@ async fn names_and_texts_of_strangers_are_bounded_and_collisions_are_refused() {
         status["refused"].as_array().unwrap().iter().map(|one| one["tool"].as_str().unwrap()).collect();
     assert!(refused.contains(&"a_b") && refused.contains(&"twice"), "{refused:?}");
     let description = fixture.tool("fix__a_b").await.context.unwrap()["description"].clone();
-    assert_eq!(description, "Has[31m control characters.");
+    assert_eq!(description, "Has[31m control characters and hidden ones.");
     for tool in status["tools"].as_array().unwrap() {
         let name = tool.as_str().unwrap();
         assert!(name.len() <= 64, "{name}");
