@@ -18,6 +18,8 @@ CONTEXT = json.loads(os.environ.get("MCP_CONFORMANCE_CONTEXT", "{}"))
 SECONDS = 40
 # Between two looks at a state.
 PAUSE = 0.1
+# A question of a server is otherwise declined.
+ELICITATION = "defaults" if SCENARIO == "elicitation-sep1034-client-defaults" else "decline"
 # What the suite expects of a client that is described by a document.
 CLIENT_METADATA = "https://conformance-test.local/client-metadata.json"
 # A value for an argument that has no other.
@@ -46,7 +48,7 @@ class Server:
         self.tools = []
         # Those that the last login asked for.
         self.scopes = []
-        if run("mcp", "add", self.name, "--url", url, "--yes") is None:
+        if run("mcp", "add", self.name, "--url", url, "--elicitation", ELICITATION, "--yes") is None:
             sys.exit("the server cannot be added")
 
     def connect(self):

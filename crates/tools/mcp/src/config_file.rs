@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use crate::server::{ServerConfig, Transport};
 
 /// The fields of one server, without `_` and in lower case, as the known programs write them.
-const FIELDS: [&str; 18] = [
+const FIELDS: [&str; 19] = [
     "name",
     "description",
     "type",
@@ -28,6 +28,7 @@ const FIELDS: [&str; 18] = [
     "enabled",
     "network",
     "memorymb",
+    "elicitation",
 ];
 
 /// The servers in a file, in the order of their names, or every violation.
@@ -89,6 +90,7 @@ fn one(path: &str, name: Option<&str>, server: &Value, found: &mut Violations) -
     put("denied_tools", field(&["deniedtools"]));
     put("tool_timeout_ms", field(&["tooltimeoutms"]));
     put("enabled", field(&["enabled"]));
+    put("elicitation", field(&["elicitation"]));
     if field(&["disabled"]) == Some(&Value::Bool(true)) {
         put("enabled", Some(&Value::Bool(false)));
     }

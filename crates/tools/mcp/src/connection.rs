@@ -12,23 +12,24 @@ use rcrt_egress::Vault;
 use rcrt_executors::ProgressSink;
 use rmcp::handler::client::progress::ProgressDispatcher;
 use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, ClientCapabilities, ClientConfig, ClientRequest, Implementation,
-    JsonObject, ListToolsRequest, PaginatedRequestParams, ProgressNotificationParam, ProtocolVersion, ServerPeerInfo,
-    ServerResult, SubscriptionFilter,
+    CallToolRequest, CallToolRequestParams, ClientRequest, ListToolsRequest, PaginatedRequestParams,
+    ProgressNotificationParam, ServerPeerInfo, ServerResult, SubscriptionFilter,
 };
 use rmcp::service::{
-    NotificationContext, Peer, PeerRequestOptions, RequestHandle, RoleClient, RunningService, RxJsonRpcMessage,
-    Subscription, TxJsonRpcMessage,
+    Peer, PeerRequestOptions, RequestHandle, RoleClient, RunningService, RxJsonRpcMessage, Subscription,
+    TxJsonRpcMessage,
 };
 use rmcp::transport::Transport;
-use rmcp::{ClientHandler, ClientLifecycleMode, ServiceError};
+use rmcp::{ClientLifecycleMode, ServiceError};
 use serde_json::{Value, json};
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::definition::Definition;
 use crate::failure::McpError;
+use crate::handler::Handler;
+use crate::questions::{self, Questions};
 use crate::text::redacted_line;
 use crate::transport::{RawList, RawLists, StderrTail};
 
@@ -39,31 +40,6 @@ const MAX_PAGES: usize = 100;
 const MAX_LIST_BYTES: usize = 8 * 1024 * 1024;
 /// How long a server may take to close.
 const CLOSING: Duration = Duration::from_secs(5);
-
-/// What the server sends without being asked.
-#[derive(Clone)]
-struct Handler {
-    progress: ProgressDispatcher,
-    /// Counts the announced changes of the list of tools.
-    changes: watch::Sender<u64>,
-}
-
-impl ClientHandler for Handler {
-    async fn on_progress(&self, progress: ProgressNotificationParam, _context: NotificationContext<RoleClient>) {
-        self.progress.handle_notification(progress).await;
-    }
-
-    async fn on_tool_list_changed(&self, _context: NotificationContext<RoleClient>) {
-        self.changes.send_modify(|changes| *changes += 1);
-    }
-
-    fn get_info(&self) -> ClientConfig {
-        let program = Implementation::new("rcrt", env!("CARGO_PKG_VERSION"));
-        // The newest revision has no handshake that could name it.
-        ClientConfig::new(ClientCapabilities::default(), program)
-            .with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
-    }
-}
 
 /// A transport that cancels a token at its end, such as when the server closes it.
 struct WatchedTransport<T> {
@@ -110,6 +86,7 @@ pub struct Opening {
     /// The standard error of a program.
     pub stderr: Option<StderrTail>,
     pub token: Option<TokenInUse>,
+    pub questions: Questions,
 }
 
 /// The access token that an authorization server issued for a connection.
@@ -139,6 +116,7 @@ pub struct Connection {
     pub vault: Arc<Vault>,
     /// The standard error of a program.
     pub stderr: Option<StderrTail>,
+    pub questions: Questions,
 }
 
 impl Connection {
@@ -146,14 +124,14 @@ impl Connection {
     pub async fn open<T>(
         transport: T,
         raw_lists: RawLists,
-        Opening { timeout: within, vault, stderr, token }: Opening,
+        Opening { timeout: within, vault, stderr, token, questions }: Opening,
         mode: ClientLifecycleMode,
     ) -> Result<Self, McpError>
     where
         T: Transport<RoleClient> + 'static,
     {
-        let handler = Handler { progress: ProgressDispatcher::new(), changes: watch::Sender::new(0) };
-        let (progress, changes) = (handler.progress.clone(), handler.changes.clone());
+        let (progress, changes) = (ProgressDispatcher::new(), watch::Sender::new(0));
+        let handler = Handler { progress: progress.clone(), changes: changes.clone(), questions: questions.clone() };
         let over = CancellationToken::new();
         let transport = WatchedTransport { transport, _over: over.clone().drop_guard() };
         let serving =
@@ -176,6 +154,7 @@ impl Connection {
             over,
             vault,
             stderr,
+            questions,
         };
         connection.refresh().await?;
         Ok(connection)
@@ -351,29 +330,44 @@ impl Connection {
     /// Calls a tool. When `stop` completes, the server is notified, and the result is `None`.
     pub async fn call(
         &self,
-        tool: &str,
-        arguments: JsonObject,
+        params: CallToolRequestParams,
         progress: &dyn ProgressSink,
         stop: impl Future<Output = ()>,
     ) -> Option<Result<ServerResult, ServiceError>> {
-        let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
         self.request(request, progress, stop).await
     }
 
-    /// Sends a request. When `stop` completes, the server is notified, and the result is `None`. If
-    /// the connection breaks, new calls get another one.
+    /// Sends a request, again with responses while the server asks and they can be given. When
+    /// `stop` completes, the server is notified, and the result is `None`. If the connection
+    /// breaks, new calls get another one.
     pub async fn request(
         &self,
-        request: ClientRequest,
+        mut request: ClientRequest,
         progress: &dyn ProgressSink,
         stop: impl Future<Output = ()>,
     ) -> Option<Result<ServerResult, ServiceError>> {
-        let answered = self.exchange(request, progress, stop).await?;
-        if let Err(error) = &answered {
-            self.note(error);
+        let mut stop = std::pin::pin!(stop);
+        let mut pause = questions::FIRST_PAUSE;
+        for _ in 0..questions::MAX_ROUNDS {
+            let answered = self.exchange(request.clone(), progress, stop.as_mut()).await?;
+            if let Err(error) = &answered {
+                self.note(error);
+            }
+            let Ok(ServerResult::InputRequiredResult(asked)) = &answered else { return Some(answered) };
+            let Some(responses) = self.questions.responses(asked) else { return Some(answered) };
+            // Without a question, the server only wants to be asked later.
+            if responses.is_empty() {
+                tokio::select! {
+                    () = &mut stop => return None,
+                    () = sleep(pause) => pause *= 2,
+                }
+            }
+            if !questions::fill(&mut request, responses, asked.request_state.clone()) {
+                return Some(answered);
+            }
         }
-        Some(answered)
+        Some(Err(ServiceError::InputRequiredRoundsExceeded { max_rounds: questions::MAX_ROUNDS }))
     }
 
     async fn exchange(

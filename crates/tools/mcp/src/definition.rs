@@ -5,7 +5,7 @@ use rcrt_breadcrumb::{Annotations, hex};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::server::ServerConfig;
+use crate::server::{Elicitation, ServerConfig};
 
 /// The longest name of a tool: what models' providers accept.
 const MAX_TOOL_NAME: usize = 64;
@@ -13,6 +13,10 @@ const MAX_TOOL_NAME: usize = 64;
 const MAX_DESCRIPTION: usize = 4000;
 /// The most bytes of one definition.
 const MAX_BYTES: usize = 256 * 1024;
+
+/// The inputs by which a caller answers questions, as for other tools that ask.
+pub const ANSWERS: &str = "input_responses";
+pub const STATE: &str = "request_state";
 
 /// A tool as the server listed it.
 #[derive(Debug, Clone, PartialEq)]
@@ -51,6 +55,16 @@ impl Definition {
         self.hint("idempotentHint") == Some(true) || self.hint("readOnlyHint") == Some(true)
     }
 
+    /// Whether its callers answer its questions. A tool that has inputs of these names itself
+    /// cannot be answered.
+    pub fn takes_answers(&self, elicitation: Elicitation) -> bool {
+        let has_room = match self.raw.pointer("/inputSchema/properties") {
+            None => true,
+            Some(own) => own.as_object().is_some_and(|own| !own.contains_key(ANSWERS) && !own.contains_key(STATE)),
+        };
+        elicitation == Elicitation::Ask && has_room
+    }
+
     /// The context of its `tool.v1`, under this name.
     pub fn context(&self, name: &str, config: &ServerConfig) -> Map<String, Value> {
         let text = |field: &str| self.raw.get(field).and_then(Value::as_str).unwrap_or_default();
@@ -59,7 +73,16 @@ impl Definition {
             description => description,
         };
         let mut definition = json!({"inputSchema": schema(self.raw.get("inputSchema"))});
-        if let Some(output) = self.raw.get("outputSchema").filter(|schema| schema.is_object()) {
+        if self.takes_answers(config.elicitation) {
+            definition["inputSchema"]["properties"][ANSWERS] = json!({
+                "type": "object",
+                "description": "Only after a result with inputRequests: by their keys, {\"action\": \"accept\", \
+                                \"content\": …} or {\"action\": \"decline\"}. The other input stays the same.",
+            });
+            definition["inputSchema"]["properties"][STATE] =
+                json!({"type": "string", "description": "The requestState of that result."});
+        } else if let Some(output) = self.raw.get("outputSchema").filter(|schema| schema.is_object()) {
+            // A question is no such output.
             definition["outputSchema"] = schema(Some(output));
         }
         // A repeat must be allowed by the record, and harmless according to the server.

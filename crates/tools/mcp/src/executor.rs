@@ -6,11 +6,13 @@ use async_trait::async_trait;
 use rcrt_breadcrumb::foreign_text::line;
 use rcrt_breadcrumb::{ErrorCode, Implementation, ToolDefinition, ToolFailure};
 use rcrt_executors::{Executor, ToolCall, ToolOutput};
+use rmcp::model::{CallToolRequestParams, ServerResult};
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::connection::Connection;
+use crate::definition::{ANSWERS, STATE};
 use crate::failure::of_call;
 use crate::output::of_result;
 use crate::servers::Servers;
@@ -62,30 +64,32 @@ impl McpExecutor {
         loop {
             let connecting = async {
                 let connection = self.connect(target.server).await?;
-                let may_repeat = accepted(&connection, &target).await?;
-                Ok((connection, may_repeat))
+                let accepted = accepted(&connection, &target).await?;
+                Ok((connection, accepted))
             };
-            let (connection, may_repeat) = tokio::select! {
+            let (connection, accepted) = tokio::select! {
                 () = &mut stop => return None,
                 connected = connecting => match connected {
                     Ok(connected) => connected,
                     Err(failure) => return refuse(failure),
                 },
             };
-            let Value::Object(arguments) = call.input.clone() else {
-                let message = "the input of a tool of an MCP server must be an object";
-                return refuse(ToolFailure::new(ErrorCode::InvalidArguments, message));
+            let params = match request(&call.input, &target, accepted.takes_answers) {
+                Ok(params) => params,
+                Err(failure) => return refuse(failure),
             };
             let vault = &connection.vault;
             let mut metadata = Map::new();
-            let result = match connection.call(target.tool, arguments, &*call.progress, stop.as_mut()).await? {
+            let result = match connection.call(params, &*call.progress, stop.as_mut()).await? {
+                // The caller answers, with another call.
+                Ok(ServerResult::InputRequiredResult(asked)) if accepted.takes_answers => Ok(json!(asked)),
                 Ok(result) => of_result(result, target.server, vault, &mut metadata),
                 // The server did nothing. The next connection has a new token.
                 Err(_) if connection.refused_token().is_some() && !is_repeated => {
                     is_repeated = true;
                     continue;
                 }
-                Err(error) => Err(of_call(&error, target.server, may_repeat, vault)),
+                Err(error) => Err(of_call(&error, target.server, accepted.may_repeat, vault)),
             };
             return Some(ToolOutput::new(result, metadata).cleared(vault.clone()).await);
         }
@@ -97,9 +101,29 @@ impl McpExecutor {
     }
 }
 
-/// Refuses the call unless the server's present definition is the accepted one. Returns whether a
-/// second call has no further effect, according to the server.
-async fn accepted(connection: &Connection, target: &Target<'_>) -> Result<bool, ToolFailure> {
+/// The parameters of the call. `takes_answers`: some of the input answers a question of the server.
+fn request(input: &Value, target: &Target<'_>, takes_answers: bool) -> Result<CallToolRequestParams, ToolFailure> {
+    let Value::Object(mut arguments) = input.clone() else {
+        let message = "the input of a tool of an MCP server must be an object";
+        return Err(ToolFailure::new(ErrorCode::InvalidArguments, message));
+    };
+    let mut params = CallToolRequestParams::new(target.tool.to_owned());
+    if takes_answers {
+        params.input_responses = arguments.remove(ANSWERS).and_then(|answers| serde_json::from_value(answers).ok());
+        params.request_state = arguments.remove(STATE).and_then(|state| state.as_str().map(str::to_owned));
+    }
+    Ok(params.with_arguments(arguments))
+}
+
+/// What is known of a tool that can be called.
+struct Accepted {
+    /// A second call has no further effect, according to the server.
+    may_repeat: bool,
+    takes_answers: bool,
+}
+
+/// Refuses the call unless the server's present definition is the accepted one.
+async fn accepted(connection: &Connection, target: &Target<'_>) -> Result<Accepted, ToolFailure> {
     let mut list = connection.list();
     if list.tools.get(target.tool).is_none_or(|tool| tool.hash != target.hash) {
         // The list may be old.
@@ -107,7 +131,10 @@ async fn accepted(connection: &Connection, target: &Target<'_>) -> Result<bool, 
     }
     let details = || json!({"server": target.server, "mcp_tool": target.tool});
     match list.tools.get(target.tool) {
-        Some(tool) if tool.hash == target.hash => Ok(tool.may_be_repeated()),
+        Some(tool) if tool.hash == target.hash => Ok(Accepted {
+            may_repeat: tool.may_be_repeated(),
+            takes_answers: tool.takes_answers(connection.questions.elicitation),
+        }),
         Some(_) => {
             let message = format!(
                 "the MCP server {:?} changed the definition of {:?}, and calls wait until a curator accepts it: \

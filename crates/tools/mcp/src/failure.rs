@@ -6,10 +6,12 @@ use std::error::Error;
 use rcrt_breadcrumb::{ErrorCode, OpError, StoreError, ToolFailure};
 use rcrt_egress::Vault;
 use rmcp::ServiceError;
+use rmcp::model::InputRequiredResult;
 use rmcp::service::ClientInitializeError;
 use rmcp::transport::streamable_http_client::StreamableHttpError;
 use serde_json::json;
 
+use crate::questions;
 use crate::text::{redacted, redacted_line};
 
 /// Why there is no connection, or no list of tools.
@@ -168,6 +170,16 @@ pub fn of_call(error: &ServiceError, server: &str, may_repeat: bool, vault: &Vau
             )
         }
     }
+}
+
+/// The failure of a call in which the server asked what nobody answers.
+pub fn unanswered(asked: &InputRequiredResult, server: &str) -> ToolFailure {
+    let message = format!(
+        "the MCP server {server:?} asks for {} during the call, and nobody answers that; `elicitation` in its record \
+         says how its forms are answered",
+        questions::kinds(asked)
+    );
+    ToolFailure::new(ErrorCode::ExecutionFailed, message).with_details(json!({"server": server}))
 }
 
 /// The transport's error. `rmcp` does not have it among the causes.

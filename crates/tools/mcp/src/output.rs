@@ -5,6 +5,7 @@ use rcrt_egress::Vault;
 use rmcp::model::{CallToolResult, ServerResult};
 use serde_json::{Map, Value, json};
 
+use crate::failure::unanswered;
 use crate::text::redacted;
 
 /// The most characters of an error.
@@ -25,11 +26,7 @@ pub fn of_result(
     let CallToolResult { content, structured_content, is_error, .. } = match result {
         ServerResult::CallToolResult(result) => result,
         ServerResult::EmptyResult(_) => CallToolResult::default(),
-        ServerResult::InputRequiredResult(_) => {
-            return Err(failed(format!(
-                "the MCP server {server:?} asks for input during the call, which is not supported"
-            )));
-        }
+        ServerResult::InputRequiredResult(asked) => return Err(unanswered(&asked, server)),
         _ => return Err(failed(format!("the MCP server {server:?} did not return the result of a tool"))),
     };
     let parts: Vec<Value> = content.iter().filter_map(|part| serde_json::to_value(part).ok()).collect();

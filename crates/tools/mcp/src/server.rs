@@ -44,6 +44,23 @@ pub struct ServerConfig {
     /// default it is not.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub trust_annotations: bool,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub elicitation: Elicitation,
+}
+
+/// How the forms are answered that a server sends for a person during a call.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Elicitation {
+    /// They are declined.
+    #[default]
+    Decline,
+    /// A form is accepted with the defaults of its fields, and declined if that leaves a required
+    /// field empty.
+    Defaults,
+    /// The form is the result of the call, and the caller answers it with another call. Servers
+    /// before 2026-07-28 cannot wait for that, so theirs are declined.
+    Ask,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -93,6 +110,11 @@ impl Auth {
             Self::Bearer { secret } | Self::OAuth { secret } => secret,
         }
     }
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)]
+fn is_default(value: &Elicitation) -> bool {
+    *value == Elicitation::default()
 }
 
 fn yes() -> bool {
@@ -154,6 +176,7 @@ impl ServerConfig {
             tool_timeout_ms: tool_timeout(),
             max_attempts: 1,
             trust_annotations: false,
+            elicitation: Elicitation::default(),
         }
     }
 

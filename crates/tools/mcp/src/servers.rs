@@ -20,6 +20,7 @@ use uuid::Uuid;
 
 use crate::connection::{Connection, Opening};
 use crate::failure::McpError;
+use crate::questions::Questions;
 use crate::records::{self, ServerRecord};
 use crate::secrets::{Access, access, filled};
 use crate::server::{ServerConfig, Transport};
@@ -169,7 +170,8 @@ impl Servers {
         let order = self.order(config, &access.vault).await?;
         let program = self.jail().await.start(&order).await.map_err(|error| not_started(&error))?;
         let (transport, stderr) = StdioTransport::new(program, lists.clone());
-        Connection::open(transport, lists, access.opening(config, Some(stderr)), attempt.mode()).await
+        let opening = access.opening(config, Some(stderr), folders(config).await);
+        Connection::open(transport, lists, opening, attempt.mode()).await
     }
 
     async fn reach(
@@ -203,11 +205,11 @@ impl Servers {
             let opened = opened.map_err(|_| McpError::Timeout(config.connect_timeout_ms))?;
             let failed = |error: &dyn std::error::Error| crate::text::redacted_line(&error.to_string(), vault);
             let transport = opened.map_err(|error| McpError::Unreachable(failed(&error)))?;
-            return Connection::open(transport, lists, access.opening(config, None), attempt.mode()).await;
+            return Connection::open(transport, lists, access.opening(config, None, Vec::new()), attempt.mode()).await;
         }
         let options = StreamableHttpClientTransportConfig::with_uri(url.as_str()).max_concurrent_requests(MAX_REQUESTS);
         let transport = StreamableHttpClientTransport::with_client(client, options);
-        Connection::open(transport, lists, access.opening(config, None), attempt.mode()).await
+        Connection::open(transport, lists, access.opening(config, None, Vec::new()), attempt.mode()).await
     }
 
     /// Returns when the working folder of a program holds more than it may.
@@ -316,9 +318,30 @@ impl Servers {
 }
 
 impl Access {
-    fn opening(&self, config: &ServerConfig, stderr: Option<StderrTail>) -> Opening {
-        Opening { timeout: config.connect_timeout(), vault: self.vault.clone(), stderr, token: self.token }
+    /// `folders`: those that a program may use.
+    fn opening(&self, config: &ServerConfig, stderr: Option<StderrTail>, folders: Vec<String>) -> Opening {
+        let questions = Questions { elicitation: config.elicitation, folders };
+        let (timeout, vault) = (config.connect_timeout(), self.vault.clone());
+        Opening { timeout, vault, stderr, token: self.token, questions }
     }
+}
+
+/// The folders that a program may use, as it sees them: those that its arguments name, or its
+/// working folder. A server such as one for files would otherwise prefer the latter.
+async fn folders(config: &ServerConfig) -> Vec<String> {
+    let mut folders = Vec::new();
+    if let Transport::Stdio { args, .. } = &config.transport {
+        for path in args.iter().filter(|argument| argument.starts_with('/')) {
+            let is_folder = tokio::fs::metadata(path).await.is_ok_and(|file| file.is_dir());
+            if is_folder || Path::new(path).starts_with(FOLDER) {
+                folders.push(path.clone());
+            }
+        }
+    }
+    if folders.is_empty() {
+        folders.push(FOLDER.to_owned());
+    }
+    folders
 }
 
 fn not_started(error: &JailError) -> McpError {

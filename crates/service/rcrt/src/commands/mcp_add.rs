@@ -68,6 +68,9 @@ pub struct Add {
     /// Time of one call, in milliseconds [default: 60000]
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(100..=900_000))]
     timeout_ms: Option<u64>,
+    /// How forms are answered that the server sends for a person during a call [default: decline]
+    #[arg(long, value_name = "HOW", value_parser = ["decline", "defaults", "ask"])]
+    elicitation: Option<String>,
     /// Write the records without asking
     #[arg(long)]
     yes: bool,
@@ -136,6 +139,9 @@ impl Add {
             }
             server.denied_tools.extend(self.denied.iter().cloned());
             server.tool_timeout_ms = self.timeout_ms.unwrap_or(server.tool_timeout_ms);
+            if let Some(how) = &self.elicitation {
+                server.elicitation = serde_json::from_value(json!(how))?;
+            }
             if let Transport::Stdio { network, .. } = &mut server.transport {
                 *network |= self.network;
             }

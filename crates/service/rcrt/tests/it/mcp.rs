@@ -68,7 +68,9 @@ fn a_server_is_added_called_changed_accepted_and_removed() {
     assert!(refused.stderr.contains(&url) && refused.stderr.contains("--yes"), "{}", refused.stderr);
     let file = folder.path().join("servers.json");
     std::fs::write(&file, json!({"mcpServers": {"echoes": {"url": url}}}).to_string()).unwrap();
-    up.run(&["mcp", "add", "--file", file.to_str().unwrap(), "--yes"]).ends_with(0);
+    let path = file.to_str().unwrap();
+    up.run(&["mcp", "add", "--file", path, "--elicitation", "always", "--yes"]).ends_with(2);
+    up.run(&["mcp", "add", "--file", path, "--elicitation", "defaults", "--yes"]).ends_with(0);
     up.run(&["mcp", "add", "Echoes", "--url", &url, "--yes"]).ends_with(2);
     let shown = until(|| {
         let shown = up.json(&["mcp", "show", "ECHOES"]);
@@ -76,6 +78,7 @@ fn a_server_is_added_called_changed_accepted_and_removed() {
     });
     assert_eq!(shown["status"]["tools"], json!(["echoes__echo"]));
     assert_eq!(shown["status"]["protocol_version"], "2025-06-18");
+    assert_eq!(shown["elicitation"], "defaults");
     let offered = until(|| Some(call(&up)).filter(|ran| ran.status == 0));
     assert_eq!(offered.json()["output"], "hi");
     assert_eq!(up.json(&["mcp", "list"])[0]["name"], "echoes");

@@ -12,11 +12,11 @@ use std::sync::Arc;
 use rcrt_breadcrumb::{AllowedTools, BreadcrumbListItem, ErrorCode, ToolFailure, ToolSource, schema_names};
 use rcrt_executors::builtin::{read_input, store_failed};
 use rcrt_executors::{NativeTool, ToolCall, ToolOutput};
-use rmcp::model::ClientRequest;
+use rmcp::model::{ClientRequest, ServerResult};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use crate::failure::of_call;
+use crate::failure::{of_call, unanswered};
 use crate::records::{self, server_tag};
 use crate::servers::{Server, Servers};
 
@@ -117,6 +117,7 @@ impl Tools {
             let vault = connection.vault.clone();
             let result = match answered {
                 None => Err(ToolFailure::new(ErrorCode::Cancelled, "the call was cancelled")),
+                Some(Ok(ServerResult::InputRequiredResult(asked))) => Err(unanswered(&asked, name)),
                 Some(Ok(result)) => Ok(json!(result)),
                 // The next connection has a new token.
                 Some(Err(_)) if connection.refused_token().is_some() && !is_repeated => {

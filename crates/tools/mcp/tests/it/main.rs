@@ -12,6 +12,7 @@ mod http;
 mod management;
 mod oauth;
 mod pins;
+mod questions;
 mod redaction;
 mod rights;
 mod server;

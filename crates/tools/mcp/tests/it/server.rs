@@ -99,6 +99,15 @@ impl Server {
         seen.iter().filter(|(message, _)| message["method"] == method).cloned().collect()
     }
 
+    /// Waits for the response to a request of the server.
+    pub async fn response(&self, id: &str) -> Value {
+        let mut seen = self.shared.seen.subscribe();
+        let is_it = |(message, _): &&(Value, Option<String>)| message["id"] == id && message.get("method").is_none();
+        let found = seen.wait_for(|seen| seen.iter().any(|one| is_it(&one)));
+        let found = tokio::time::timeout(rcrt_test_servers::PATIENCE, found).await.expect("it is sent").unwrap();
+        found.iter().find(is_it).unwrap().0.clone()
+    }
+
     /// Waits for a message of this method.
     pub async fn saw(&self, method: &str) -> Value {
         let mut seen = self.shared.seen.subscribe();
@@ -141,7 +150,8 @@ async fn answer(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: Str
         return refused;
     }
     let said = shared.said.lock().unwrap().clone();
-    let Some(id) = message.get("id").cloned() else { return StatusCode::ACCEPTED.into_response() };
+    let id = message.get("id").filter(|_| message.get("method").is_some());
+    let Some(id) = id.cloned() else { return StatusCode::ACCEPTED.into_response() };
     let result = |result: Value| json!({"jsonrpc": "2.0", "id": id, "result": result});
     let error = |code: i32, text: &str| json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": text}});
     let capabilities = json!({"tools": {}, "resources": {}, "prompts": {}});
@@ -190,6 +200,17 @@ async fn answer(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: Str
     ([("content-type", "application/json")], reply.to_string()).into_response()
 }
 
+/// A question for a person. Each required field has a default.
+fn form() -> Value {
+    let fields = json!({
+        "name": {"type": "string", "default": "Ada"},
+        "age": {"type": "integer", "default": 36},
+        "note": {"type": "string"},
+    });
+    let schema = json!({"type": "object", "properties": fields, "required": ["name"]});
+    json!({"method": "elicitation/create", "params": {"message": "Who are you?", "requestedSchema": schema}})
+}
+
 type Returned = Result<Value, (i32, String)>;
 
 /// `Err`: the whole response.
@@ -206,6 +227,36 @@ async fn call(params: &Value, meta: &Value, id: &Value) -> Result<Returned, Resp
         ]})),
         "structured" => Ok(json!({"content": [{"type": "text", "text": "7"}], "structuredContent": {"n": 7}})),
         "wait" => std::future::pending().await,
+        // Questions of 2026-07-28, which the tool returns.
+        "ask" if params["inputResponses"].is_null() => Ok(json!({
+            "resultType": "input_required",
+            "inputRequests": {"who": form(), "where": {"method": "roots/list"}},
+            "requestState": "opaque",
+        })),
+        "ask" => {
+            let given = json!({"responses": params["inputResponses"], "state": params["requestState"]});
+            Ok(json!({"content": [{"type": "text", "text": given.to_string()}]}))
+        }
+        "later" if params["requestState"].is_null() => {
+            Ok(json!({"resultType": "input_required", "requestState": "later"}))
+        }
+        "later" => Ok(json!({"content": [{"type": "text", "text": "now"}]})),
+        "sample" => {
+            let content = json!({"type": "text", "text": "Hello?"});
+            let messages = json!([{"role": "user", "content": content}]);
+            let question =
+                json!({"method": "sampling/createMessage", "params": {"messages": messages, "maxTokens": 9}});
+            Ok(json!({"resultType": "input_required", "inputRequests": {"model": question}}))
+        }
+        "again" => Ok(json!({"resultType": "input_required", "inputRequests": {"who": form()}})),
+        // Requests of the server, as before 2026-07-28.
+        "request" => {
+            let mut asked = form();
+            (asked["jsonrpc"], asked["id"]) = (json!("2.0"), json!("form"));
+            let done = json!({"jsonrpc": "2.0", "id": id, "result": {"content": [{"type": "text", "text": "done"}]}});
+            let events = format!("event: message\ndata: {asked}\n\nevent: message\ndata: {done}\n\n");
+            return Err(([("content-type", "text/event-stream")], events).into_response());
+        }
         "drop" => {
             // The body is shorter than it says.
             let broken = Response::builder().header("content-type", "application/json").header("content-length", "100");

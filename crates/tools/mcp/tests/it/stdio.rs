@@ -10,12 +10,12 @@ use crate::fixture::{FIRST_PAUSE, Fixture, config, helper};
 
 /// A server of the older era in Python. `crash` ends the program; `env` returns its environment;
 /// `garbage` writes lines that are no messages; `large` returns more than 10 MB; `fill` writes 8 MB
-/// to its folder.
+/// to its folder; `roots` returns the folders that it may use.
 const SCRIPT: &str = r#"
 import json, os, sys
 print("a banner", flush=True)
 sys.stderr.write("starting\n")
-names = ["echo", "crash", "env", "garbage", "large", "network", "fill"]
+names = ["echo", "crash", "env", "garbage", "large", "network", "fill", "roots"]
 tools = [{"name": name, "description": "Does " + name + ".", "inputSchema": {"type": "object"}} for name in names]
 def text(value):
     return {"content": [{"type": "text", "text": value}]}
@@ -34,6 +34,11 @@ def call(name, arguments):
             file.write(os.urandom(8 << 20))
         import time
         time.sleep(600)
+    if name == "roots":
+        print(json.dumps({"jsonrpc": "2.0", "id": "r", "method": "roots/list"}), flush=True)
+        while "result" not in (message := json.loads(sys.stdin.readline())):
+            pass
+        return text(json.dumps(message["result"]))
     if name == "large":
         return text("x" * (11 << 20))
     if name == "network":
@@ -124,6 +129,25 @@ async fn a_program_that_ends_during_a_call_is_started_again() {
     // So does one that writes too much.
     fixture.run("script__large", json!({})).await.unwrap_err();
     assert_eq!(fixture.run("script__echo", json!({"text": "again"})).await.unwrap(), "again");
+    fixture.stop().await;
+}
+
+#[tokio::test]
+async fn a_program_may_use_its_own_folder_or_those_that_its_arguments_name() {
+    if is_missing().await {
+        return;
+    }
+    let fixture = Fixture::with(Network::new()).await;
+    let mut named = script(json!({"args": ["-u", "-c", SCRIPT, "/usr", "/work/notes", "/no/such/folder", "--all"]}));
+    named.name = "named".into();
+    fixture.add(script(json!({}))).await;
+    fixture.add(named).await;
+    let roots = async |tool: &str| {
+        let text = fixture.run(tool, json!({})).await.unwrap();
+        serde_json::from_str::<Value>(text.as_str().unwrap()).unwrap()["roots"].clone()
+    };
+    assert_eq!(roots("script__roots").await, json!([{"uri": "file:///work"}]));
+    assert_eq!(roots("named__roots").await, json!([{"uri": "file:///usr"}, {"uri": "file:///work/notes"}]));
     fixture.stop().await;
 }
 
