@@ -14,6 +14,7 @@ use rcrt_jail::command::{CommandLimits, CommandSpec, FilesystemView, Jail, JailE
 use rmcp::ClientLifecycleMode;
 use rmcp::model::ProtocolVersion;
 use rmcp::transport::StreamableHttpClientTransport;
+use rmcp::transport::common::client_side_sse::ExponentialBackoff;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 use tokio::sync::OnceCell;
 use uuid::Uuid;
@@ -32,6 +33,10 @@ const FOLDER: &str = "/work";
 /// Requests at the same time on one HTTP connection.
 const MAX_REQUESTS: usize = 256;
 const MIB: u64 = 1024 * 1024;
+/// A broken stream of a response is resumed if the server can do that. These attempts take 15
+/// seconds, so a call does not wait for a server that is gone.
+const MAX_RESUMPTIONS: usize = 5;
+const FIRST_RESUMPTION: std::time::Duration = std::time::Duration::from_millis(500);
 
 pub struct Servers {
     pub(crate) store: Arc<dyn Breadcrumbs>,
@@ -207,7 +212,11 @@ impl Servers {
             let transport = opened.map_err(|error| McpError::Unreachable(failed(&error)))?;
             return Connection::open(transport, lists, access.opening(config, None, Vec::new()), attempt.mode()).await;
         }
-        let options = StreamableHttpClientTransportConfig::with_uri(url.as_str()).max_concurrent_requests(MAX_REQUESTS);
+        let mut options =
+            StreamableHttpClientTransportConfig::with_uri(url.as_str()).max_concurrent_requests(MAX_REQUESTS);
+        let mut resuming = ExponentialBackoff::default();
+        (resuming.max_times, resuming.base_duration) = (Some(MAX_RESUMPTIONS), FIRST_RESUMPTION);
+        options.retry_config = Arc::new(resuming);
         let transport = StreamableHttpClientTransport::with_client(client, options);
         Connection::open(transport, lists, access.opening(config, None, Vec::new()), attempt.mode()).await
     }
