@@ -5,7 +5,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: up test bench fuzz fuzz-api mcp-conformance mcp-clients test-deploy dist dashboard lint fmt audit clean help
+.PHONY: up test bench fuzz fuzz-api mcp-conformance mcp-clients mcp-servers test-deploy dist dashboard lint fmt audit clean help
 
 up: preflight ## Build RCRT and start it on this machine
 	@exec cargo run --locked --bin rcrt -- up $(ARGS)
@@ -28,6 +28,9 @@ mcp-conformance: preflight ## Run the conformance suite of the Model Context Pro
 
 mcp-clients: preflight ## Try the official SDKs and the Inspector of the Model Context Protocol
 	@cargo build --quiet --locked --bin rcrt && build/try-mcp-clients $(ARGS)
+
+mcp-servers: preflight ## Try real servers of the Model Context Protocol
+	@cargo build --quiet --locked --bin rcrt && build/try-mcp-servers $(ARGS)
 
 test-deploy: preflight ## Check the image, the chart, the units and the alerts of deploy/
 	@cargo build --quiet --locked --bin rcrt && build/test-deploy

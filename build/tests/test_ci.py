@@ -10,6 +10,7 @@ STEPS = {
     "api": "fuzz-api",
     "mcp": "mcp-conformance",
     "mcp clients": "mcp-clients",
+    "mcp servers": "mcp-servers",
     "deploy": "test-deploy",
     "clippy": "lint",
     "fuzz": "fuzz",
