@@ -9,13 +9,13 @@ use futures::StreamExt;
 use futures::stream::{self, BoxStream};
 use parking_lot::Mutex;
 use rcrt_breadcrumb::{
-    Breadcrumbs, Event, EventKind, EventNumber, Selector, StoreError, SubscribeOptions, SubscriptionItem,
+    Breadcrumbs, Event, EventKind, EventNumber, Registration, Selector, StoreError, SubscribeOptions, SubscriptionItem,
     SubscriptionStream, schema_names,
 };
 use rmcp::RoleServer;
 use rmcp::model::ResourceUpdatedNotificationParam;
 use rmcp::service::{Peer, SubscriptionSink};
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::time::{Instant, Interval, interval, sleep, sleep_until};
 
 use crate::Principal;
 use crate::published;
@@ -120,7 +120,7 @@ pub(crate) async fn follow(principal: &dyn Principal, sink: &Sink, is_resumed: b
 
 async fn notify(principal: &dyn Principal, sink: &Sink, is_resumed: bool) {
     let arrived_at = principal.arrived_at();
-    let mut positions = Positions { own: arrived_at, catalog: arrived_at };
+    let mut positions = Positions { own: arrived_at, catalog: arrived_at, tools: None };
     let mut waiting = if is_resumed { sink.everything() } else { BTreeSet::new() };
     while let Err(error) = read(principal, sink, &mut positions, &mut waiting).await {
         tracing::debug!(%error, "the event stream of an MCP client broke; following again");
@@ -132,6 +132,8 @@ async fn notify(principal: &dyn Principal, sink: &Sink, is_resumed: bool) {
 struct Positions {
     own: Option<EventNumber>,
     catalog: Option<EventNumber>,
+    /// The tools that were read last, for an agent that sees no events of the catalog.
+    tools: Option<Vec<Registration>>,
 }
 
 /// Reads events until the client leaves.
@@ -143,7 +145,10 @@ async fn read(
 ) -> Result<(), StoreError> {
     let mut own = events(&**principal.store(), positions.own, None).await?;
     let mut catalog: BoxStream<'static, _> = stream::pending().boxed();
-    if sink.wants(&Change::Tools) {
+    let mut looks = None;
+    if let Some(every) = principal.reads_catalog_every().filter(|_| sink.wants(&Change::Tools)) {
+        looks = Some(interval(every));
+    } else if sink.wants(&Change::Tools) {
         let filter = Selector { schema_name: Some(schema_names::TOOL_CATALOG.into()), ..Selector::default() };
         catalog = events(&*principal.followed(), positions.catalog, Some(filter)).await?;
     }
@@ -155,6 +160,12 @@ async fn read(
             }
             item = own.next() => {
                 changes(item, &mut positions.own, &[Change::Prompts, Change::Resources], of_event)?
+            }
+            () = tick(&mut looks) => {
+                let tools = principal.catalog().await?.tools;
+                let before = positions.tools.replace(tools);
+                let is_new = before.is_some() && before != positions.tools;
+                if is_new { vec![Change::Tools] } else { Vec::new() }
             }
             () = sleep_until(flush_at.unwrap_or_else(Instant::now)), if flush_at.is_some() => {
                 flush_at = None;
@@ -170,6 +181,16 @@ async fn read(
         if !waiting.is_empty() && flush_at.is_none() {
             flush_at = Some(Instant::now() + TOGETHER);
         }
+    }
+}
+
+/// The next time to read the catalog.
+async fn tick(looks: &mut Option<Interval>) {
+    match looks {
+        Some(looks) => {
+            looks.tick().await;
+        }
+        None => std::future::pending().await,
     }
 }
 

@@ -1,6 +1,7 @@
 //! Who is served.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use rcrt_breadcrumb::{Breadcrumbs, Catalog, EventNumber, StoreError};
@@ -15,6 +16,12 @@ pub trait Principal: Send + Sync + 'static {
     /// Where changes of the catalog are followed. An agent that reads only its own calls does not
     /// see them in [`Self::store`].
     fn followed(&self) -> Arc<dyn Breadcrumbs>;
+
+    /// How often the catalog is read to notice its changes, if the agent does not see them in
+    /// [`Self::followed`].
+    fn reads_catalog_every(&self) -> Option<Duration> {
+        None
+    }
 
     /// The tools that the agent can call, sorted by name.
     async fn catalog(&self) -> Result<Catalog, StoreError>;

@@ -1,10 +1,11 @@
 //! `rcrt mcp serve`: the tools of a server for an MCP client that starts this program.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use clap::Args;
-use rcrt_breadcrumb::{Breadcrumbs, Catalog, StoreError};
+use rcrt_breadcrumb::{BreadcrumbQuery, Breadcrumbs, Catalog, Records, StoreError, schema_names};
 use rcrt_client::Client;
 use rcrt_mcp_server::{Principal, serve_stdio};
 use tokio_util::sync::CancellationToken;
@@ -13,6 +14,9 @@ use uuid::Uuid;
 use crate::config::Config;
 use crate::connection;
 use crate::signals::Signals;
+
+/// How often the catalog is read for an agent that does not see its events.
+const READ_CATALOG_EVERY: Duration = Duration::from_secs(5);
 
 /// Offer the tools of the server to an MCP client, over stdin and stdout
 #[derive(Debug, Args)]
@@ -31,8 +35,11 @@ impl Serve {
         let client = connection::client(config)?;
         // A wrong address or token is an error at once, and not at the first message.
         client.tools().await?;
+        // An agent with only the role `caller` reads nothing but its own calls.
+        let catalog = client.list(&BreadcrumbQuery::of_schema(schema_names::TOOL_CATALOG)).await;
+        let sees_catalog = catalog.is_ok_and(|records| !records.is_empty());
         let signals = Signals::listen()?;
-        let principal = Arc::new(Agent::new(client, signals.stop.clone()));
+        let principal = Arc::new(Agent::new(client, sees_catalog, signals.stop.clone()));
         Ok(serve_stdio(principal, signals.stop.clone()).await?)
     }
 }
@@ -40,6 +47,8 @@ impl Serve {
 /// The agent of the token, over HTTP.
 struct Agent {
     client: Client,
+    /// Whether it sees the events of the catalog.
+    sees_catalog: bool,
     store: Arc<dyn Breadcrumbs>,
     session: String,
     signing_key: [u8; 32],
@@ -47,12 +56,13 @@ struct Agent {
 }
 
 impl Agent {
-    fn new(client: Client, stop: CancellationToken) -> Self {
+    fn new(client: Client, sees_catalog: bool, stop: CancellationToken) -> Self {
         let mut signing_key = [0; 32];
         signing_key[..16].copy_from_slice(Uuid::new_v4().as_bytes());
         signing_key[16..].copy_from_slice(Uuid::new_v4().as_bytes());
         let store = Arc::new(client.clone());
-        Self { client, store, session: format!("mcp-{}", Uuid::new_v4()), signing_key, stop }
+        let session = format!("mcp-{}", Uuid::new_v4());
+        Self { client, sees_catalog, store, session, signing_key, stop }
     }
 }
 
@@ -64,6 +74,10 @@ impl Principal for Agent {
 
     fn followed(&self) -> Arc<dyn Breadcrumbs> {
         self.store.clone()
+    }
+
+    fn reads_catalog_every(&self) -> Option<Duration> {
+        (!self.sees_catalog).then_some(READ_CATALOG_EVERY)
     }
 
     async fn catalog(&self) -> Result<Catalog, StoreError> {

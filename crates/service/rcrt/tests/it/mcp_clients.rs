@@ -60,6 +60,8 @@ struct Served {
     child: Child,
     stdin: Option<ChildStdin>,
     stdout: BufReader<ChildStdout>,
+    /// The methods of the notifications that came before a result.
+    notified: Vec<String>,
 }
 
 impl Served {
@@ -70,7 +72,7 @@ impl Served {
     fn of(mut command: Command) -> Self {
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let (stdin, stdout) = (child.stdin.take(), BufReader::new(child.stdout.take().unwrap()));
-        Self { child, stdin, stdout }
+        Self { child, stdin, stdout, notified: Vec::new() }
     }
 
     fn send(&mut self, message: &Value) {
@@ -91,6 +93,7 @@ impl Served {
                 assert!(message["error"].is_null(), "{message}");
                 return message["result"].clone();
             }
+            self.notified.extend(message["method"].as_str().map(str::to_owned));
         }
     }
 
@@ -136,7 +139,49 @@ fn clients_of_both_eras_use_the_tools_over_stdin_and_stdout() {
     assert_eq!(up.stop().0.code(), Some(0));
 }
 
-/// The agent reads only its own calls.
+/// For an agent that reads only its own calls.
+fn caller(up: &Running) -> Served {
+    let bot = up.json(&["token", "--agent", "bot", "--role", "caller"]);
+    let mut command = up.command(&["mcp", "serve"]);
+    for (variable, member) in [("RCRT_OWNER_ID", "owner_id"), ("RCRT_AGENT_ID", "id"), ("RCRT_AGENT_KEY", "agent_key")]
+    {
+        command.env(variable, bot[member].as_str().unwrap());
+    }
+    Served::of(command)
+}
+
+#[test]
+fn a_caller_is_notified_of_changes_of_the_tools() {
+    let folder = TempDir::new().unwrap();
+    let up = Running::start(&folder.path().join("data"), &["up", "--listen", "127.0.0.1:0"]);
+    let mut served = caller(&up);
+    let client = json!({"name": "a test", "version": "1"});
+    let params = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client});
+    served.result("initialize", &params);
+    served.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+    // The first tools can be offered before the client's catalog is read for the first time.
+    let mut number = 0;
+    until(|| {
+        number += 1;
+        let name = format!("greet{number}");
+        let tool = json!({"title": name, "schema_name": "tool.code.v1", "tags": ["tool", format!("tool:{name}")],
+        "context": {
+            "name": name, "description": "Greets.", "version": "1.0.0",
+            "code": {"language": "typescript", "source": "export async function execute() { return 'hi'; }"},
+            "input_schema": {"type": "object"}, "output_schema": {"type": "string"},
+            "permissions": {"net": false}, "examples": [{"description": "A call", "input": {}, "output": "hi"}],
+        }});
+        up.json(&["crumb", "create", &tool.to_string()]);
+        until(|| {
+            let tools = served.result("tools/list", &json!({}))["tools"].clone();
+            tools.as_array().unwrap().iter().any(|tool| tool["name"] == *name).then_some(())
+        });
+        served.notified.iter().any(|method| method == "notifications/tools/list_changed").then_some(())
+    });
+    served.end();
+    assert_eq!(up.stop().0.code(), Some(0));
+}
+
 #[test]
 fn a_caller_is_notified_of_the_progress_of_its_calls() {
     let folder = TempDir::new().unwrap();
@@ -155,13 +200,7 @@ fn a_caller_is_notified_of_the_progress_of_its_calls() {
     }});
     up.json(&["crumb", "create", &tool.to_string()]);
     until(|| Some(up.run(&["call", "slow", "{}"])).filter(|ran| ran.status == 0));
-    let bot = up.json(&["token", "--agent", "bot", "--role", "caller"]);
-    let mut command = up.command(&["mcp", "serve"]);
-    for (variable, member) in [("RCRT_OWNER_ID", "owner_id"), ("RCRT_AGENT_ID", "id"), ("RCRT_AGENT_KEY", "agent_key")]
-    {
-        command.env(variable, bot[member].as_str().unwrap());
-    }
-    let mut served = Served::of(command);
+    let mut served = caller(&up);
     let mut meta = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientCapabilities": {}});
     served.result("server/discover", &json!({"_meta": meta}));
