@@ -36,8 +36,8 @@ impl Serve {
         // A wrong address or token is an error at once, and not at the first message.
         client.tools().await?;
         // An agent with only the role `caller` reads nothing but its own calls.
-        let catalog = client.list(&BreadcrumbQuery::of_schema(schema_names::TOOL_CATALOG)).await;
-        let sees_catalog = catalog.is_ok_and(|records| !records.is_empty());
+        let catalog = BreadcrumbQuery { limit: 1, ..BreadcrumbQuery::of_schema(schema_names::TOOL_CATALOG) };
+        let sees_catalog = client.list(&catalog).await.is_ok_and(|records| !records.is_empty());
         let signals = Signals::listen()?;
         let principal = Arc::new(Agent::new(client, sees_catalog, signals.stop.clone()));
         Ok(serve_stdio(principal, signals.stop.clone()).await?)
