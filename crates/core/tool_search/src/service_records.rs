@@ -33,7 +33,7 @@ pub(crate) struct Skill {
 #[derive(Debug, Clone)]
 pub(crate) struct Server {
     pub record: Uuid,
-    /// What the operator says of it, else its own instructions.
+    /// What the operator says of it, else its own instructions, else what a model made of its tools.
     pub summary: String,
 }
 
@@ -54,7 +54,10 @@ impl ServiceRecords {
         let instructions: HashMap<&str, &str> = states
             .iter()
             .filter_map(|state| state.context.as_ref())
-            .filter_map(|state| Some((text(state, "server")?, text(state, "instructions")?)))
+            .filter_map(|state| {
+                let made = state.get("summary").and_then(|summary| summary.get("text")?.as_str());
+                Some((text(state, "server")?, text(state, "instructions").or(made)?))
+            })
             .collect();
         // Newest first: of two records with one name, the older one counts.
         Ok(Self {

@@ -38,7 +38,7 @@ mod transport;
 pub use connector::Connector;
 pub use definition::tool_name;
 pub use executor::{KIND, McpExecutor};
-pub use records::{Change, ServerState, Status, accept_change, changes, remove_server_records, server_record};
+pub use records::{Change, ServerState, Status, Summary, accept_change, changes, remove_server_records, server_record};
 pub use server::{Auth, Elicitation, ServerConfig, Transport};
 pub use servers::Servers;
 pub use settings::Settings;

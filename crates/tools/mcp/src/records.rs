@@ -39,6 +39,9 @@ pub struct Status {
     pub implementation: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instructions: Option<String>,
+    /// What a model says about its tools, if neither the server nor its record says it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary: Option<Summary>,
     /// The names of its registered tools.
     pub tools: Vec<String>,
     /// The names of the tools whose changed definitions wait.
@@ -47,6 +50,14 @@ pub struct Status {
     /// Tools that cannot be registered, each with the reason.
     #[serde(default)]
     pub refused: Vec<RefusedTool>,
+}
+
+/// A summary of a server's tools.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Summary {
+    pub text: String,
+    /// The hash of what it was made of.
+    pub of: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -20,6 +20,9 @@ pub struct Settings {
     pub measure_every: Duration,
     /// How often the tools of a server are listed if it announces no change.
     pub refresh_every: Duration,
+    /// The tool that asks a model for the summary of a server without instructions. Its input has
+    /// `messages`, its output `content`.
+    pub summary_tool: Option<String>,
     /// The pauses between attempts to connect.
     pub first_pause: Duration,
     pub longest_pause: Duration,
@@ -33,6 +36,7 @@ impl Settings {
             readable: Vec::new(),
             most_bytes: 10_000_000_000,
             measure_every: Duration::from_secs(10),
+            summary_tool: None,
             refresh_every: Duration::from_mins(5),
             first_pause: Duration::from_secs(2),
             longest_pause: Duration::from_mins(1),

@@ -69,6 +69,11 @@ pub struct NativeToolOptions {
     #[arg(long = "mcp-folder", env = "RCRT_MCP_FOLDERS", value_name = "DIR", value_delimiter = ',')]
     mcp_folders: Vec<PathBuf>,
 
+    /// The tool that asks a model to summarize the tools of an MCP server that does not describe
+    /// itself, such as openrouter or ollama. Default: none
+    #[arg(long, env = "RCRT_MCP_SUMMARY_TOOL", value_name = "NAME")]
+    mcp_summary_tool: Option<String>,
+
     /// The search engine of web_search: brave, with the secret BRAVE_API_KEY, or searxng, with its
     /// URL
     #[arg(long, env = "RCRT_SEARCH", value_name = "PROVIDER")]
@@ -219,6 +224,7 @@ impl NativeToolOptions {
         let mut mcp = rcrt_mcp::Settings::new(helper.clone(), data.join("mcp"));
         mcp.readable = self.mcp_folders(&data)?;
         mcp.most_bytes = self.disk_bounds().workdir;
+        mcp.summary_tool.clone_from(&self.mcp_summary_tool);
         let programs = rcrt_processes::Settings {
             helper,
             workdir: workdir.clone(),

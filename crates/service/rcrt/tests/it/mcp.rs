@@ -103,6 +103,37 @@ fn a_server_is_added_called_changed_accepted_and_removed() {
 }
 
 #[test]
+fn a_model_summarizes_the_tools_of_a_server_that_does_not_describe_itself() {
+    let folder = TempDir::new().unwrap();
+    let server = Server::start();
+    let allowed = format!("echoes={}", server.address);
+    let options = ["up", "--listen", "127.0.0.1:0", "--allow-private-host", &allowed, "--mcp-summary-tool", "ask"];
+    let up = Running::start(&folder.path().join("data"), &options);
+    // It stands for a tool that asks a model.
+    let source =
+        "export async function execute(input: any) { return {content: `I read: ${input.messages[1].content}`}; }";
+    let example = json!({"messages": [{"role": "system", "content": "a"}, {"role": "user", "content": "b"}]});
+    let tool = json!({"title": "ask", "schema_name": "tool.code.v1", "tags": ["tool", "tool:ask"], "context": {
+        "name": "ask", "description": "Asks a model.", "version": "1.0.0",
+        "code": {"language": "typescript", "source": source},
+        "input_schema": {"type": "object", "properties": {"messages": {"type": "array", "description": "The texts."}}},
+        "output_schema": {"type": "object"}, "permissions": {"net": false},
+        "examples": [{"description": "A call", "input": example}],
+    }});
+    up.json(&["crumb", "create", &tool.to_string()]);
+    until(|| Some(up.run(&["call", "ask", &example.to_string()])).filter(|ran| ran.status == 0));
+    let url = format!("http://{}/mcp", server.address);
+    up.run(&["mcp", "add", "echoes", "--url", &url, "--yes"]).ends_with(0);
+    let summary =
+        until(|| up.json(&["mcp", "show", "echoes"])["status"]["summary"]["text"].as_str().map(str::to_owned));
+    assert_eq!(summary, "I read: The server \"echoes\" has these tools: - echo: Returns the text.");
+    let services = up.json(&["call", "mcp_list_services", "{}"]);
+    assert_eq!(services["output"][0]["summary"], *summary);
+    let (status, stderr) = up.stop();
+    assert_eq!(status.code(), Some(0), "{stderr}");
+}
+
+#[test]
 fn a_curator_registers_a_server_by_a_runner_in_another_process() {
     let folder = TempDir::new().unwrap();
     let server = Server::start();

@@ -3,16 +3,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::FutureExt;
+use futures::future::{BoxFuture, OptionFuture};
 use rcrt_breadcrumb::StoreError;
 use rcrt_breadcrumb::foreign_text::lines;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
+use super::summary::{Source, summarize};
 use super::sync::{Synced, sync};
 use crate::connection::{Connection, ToolList};
 use crate::failure::McpError;
-use crate::records::{ServerState, Status, write_status};
+use crate::records::{ServerState, Status, Summary, write_status};
 use crate::servers::{Server, Servers};
 use crate::text::redacted;
 
@@ -92,9 +95,27 @@ impl Follower {
         }
         let first_pause = self.servers.settings.first_pause;
         let mut filled = std::pin::pin!(self.servers.folder_filled(&self.server.record.config));
+        let mut summary = self.known().await.ok().and_then(|known| known.summary);
+        // The hash of what a summary was last asked for, and the model's call.
+        let mut asked = None;
+        let mut asking: OptionFuture<BoxFuture<'_, Option<Summary>>> = OptionFuture::default();
         loop {
             let list = lists.borrow_and_update().clone();
-            let synced = self.sync(Some(&list)).await;
+            let mut synced = self.sync(Some(&list)).await;
+            let mut source = None;
+            if let Ok(synced) = &mut synced {
+                source = self.undescribed(connection, &list, synced);
+                summary = summary.filter(|known| source.as_ref().is_some_and(|source| source.hash == known.of));
+                synced.summary.clone_from(&summary);
+            }
+            if let (Some(source), Some(tool)) = (source, &self.servers.settings.summary_tool)
+                && summary.is_none()
+                && asked.as_ref() != Some(&source.hash)
+            {
+                asked = Some(source.hash.clone());
+                let server = self.server.record.id;
+                asking = Some(summarize(&*self.servers.store, tool, server, source).boxed()).into();
+            }
             let failed = synced.is_err();
             self.write(ServerState::Connected, None, Some(connection), synced).await;
             let every = self.servers.settings.refresh_every;
@@ -107,6 +128,10 @@ impl Follower {
                 // A call listed the tools, and they have changed.
                 Ok(()) = lists.changed() => Reason::Records,
                 () = sleep(first_pause), if failed => Reason::Records,
+                Some(made) = &mut asking => {
+                    (summary, asking) = (made, OptionFuture::default());
+                    Reason::Records
+                }
                 () = self.resync.notified() => Reason::Records,
                 () = connection.ended() => Reason::Ended,
                 error = &mut filled => Reason::Filled(error),
@@ -137,6 +162,16 @@ impl Follower {
         }
     }
 
+    /// What a model would be told, if neither the record nor the server says what it is for.
+    fn undescribed(&self, connection: &Connection, list: &ToolList, synced: &Synced) -> Option<Source> {
+        let config = &self.server.record.config;
+        let info = connection.info();
+        let instructions = info.as_deref().and_then(|info| info.instructions.as_deref());
+        let mut said = [config.description.as_deref(), instructions].into_iter().flatten();
+        let is_wanted = self.servers.settings.summary_tool.is_some() && said.all(|text| text.trim().is_empty());
+        is_wanted.then(|| Source::of(&config.name, list, synced)).flatten()
+    }
+
     async fn sync(&self, list: Option<&ToolList>) -> Result<Synced, StoreError> {
         sync(&*self.servers.store, &self.server.record, list).await
     }
@@ -149,6 +184,7 @@ impl Follower {
             tools: status.tools,
             waiting: status.waiting,
             refused: status.refused,
+            summary: status.summary,
         }))
     }
 
@@ -180,6 +216,7 @@ impl Follower {
             protocol_version: info.map(|info| text(info.protocol_version.as_str(), 50)),
             implementation: implementation.map(|own| text(&format!("{} {}", own.name, own.version), 200)),
             instructions: info.and_then(|info| info.instructions.as_deref()).map(|own| text(own, MAX_INSTRUCTIONS)),
+            summary: synced.summary,
             tools: synced.tools,
             waiting: synced.waiting,
             refused: synced.refused,

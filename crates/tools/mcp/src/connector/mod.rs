@@ -2,6 +2,7 @@
 //! fails affects no other.
 
 mod follower;
+mod summary;
 mod sync;
 
 use std::collections::BTreeMap;

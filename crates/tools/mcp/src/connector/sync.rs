@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use crate::connection::ToolList;
 use crate::definition::{Definition, tool_name};
 use crate::records::{
-    self, Change, RefusedTool, ServerRecord, change_record, definition_hash, once, tool_record, upstream_name,
+    self, Change, RefusedTool, ServerRecord, Summary, change_record, definition_hash, once, tool_record, upstream_name,
 };
 
 /// What the server's status says about its tools.
@@ -18,6 +18,7 @@ pub struct Synced {
     pub tools: Vec<String>,
     pub waiting: Vec<String>,
     pub refused: Vec<RefusedTool>,
+    pub summary: Option<Summary>,
 }
 
 /// `list` is the server's, or `None` to retire all of its tools.

@@ -35,8 +35,10 @@ impl InputTool for ListServices {
             let name = record.config.name;
             let status = statuses.remove(&name.to_lowercase());
             let names = tools.remove(&name.to_lowercase()).unwrap_or_default();
-            let instructions = status.as_ref().and_then(|status| status.instructions.clone());
-            let summary = record.config.description.or(instructions).map(|text| lines(&text, 400));
+            let own = status.as_ref().and_then(|status| {
+                status.instructions.clone().or_else(|| status.summary.as_ref().map(|summary| summary.text.clone()))
+            });
+            let summary = record.config.description.or(own).map(|text| lines(&text, 400));
             json!({
                 "serverName": name,
                 "displayName": status.as_ref().and_then(|status| status.implementation.clone()),
