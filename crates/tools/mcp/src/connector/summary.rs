@@ -43,10 +43,10 @@ impl Source {
         let tools = list.tools.values().filter(is_accepted).take(MAX_TOOLS);
         let described = tools.map(|tool| {
             let description = tool.raw.get("description").and_then(Value::as_str).unwrap_or_default();
-            format!("\n- {}: {}", line(&tool.name, 100), line(description, MAX_DESCRIPTION))
+            format!("- {}: {}", line(&tool.name, 100), line(description, MAX_DESCRIPTION))
         });
-        let tools: String = described.collect();
-        let text = format!("The server {server:?} has these tools:{tools}");
+        let tools: Vec<String> = described.collect();
+        let text = format!("The server {server:?} has these tools:\n{}", tools.join("\n"));
         let hash = hex(&Sha256::digest(text.as_bytes()));
         (!tools.is_empty()).then_some(Self { text, hash })
     }

@@ -1,18 +1,19 @@
 //! Configuration files of other programs.
 
 use rcrt_mcp::config_file::{plain_secrets, read};
-use rcrt_mcp::tool_name;
+use rcrt_mcp::{Elicitation, tool_name};
 
 #[test]
 fn both_formats_are_read() {
     let named = r#"{"mcpServers": {
         "weather": {"command": "uvx", "args": ["mcp-server-weather"], "env": {"API_KEY": "${WEATHER_KEY}"}},
-        "docs": {"type": "http", "url": "https://mcp.example.com/mcp", "headers": {"X-Team": "a"}, "toolTimeoutMs": 5000},
+        "docs": {"type": "http", "url": "https://mcp.example.com/mcp", "headers": {"X-Team": "a"}, "toolTimeoutMs": 5000,
+            "elicitation": "defaults"},
         "off": {"transport": "stdio", "command": "x", "disabled": true, "allowedTools": ["a"]}
     }}"#;
     let servers = read(named).unwrap();
     assert_eq!(servers.iter().map(|server| server.name.as_str()).collect::<Vec<_>>(), ["docs", "off", "weather"]);
-    assert_eq!(servers[0].tool_timeout_ms, 5000);
+    assert_eq!((servers[0].tool_timeout_ms, servers[0].elicitation), (5000, Elicitation::Defaults));
     assert!(!servers[1].enabled && servers[1].offers("a") && !servers[1].offers("b"));
     assert_eq!(servers[2].transport.secrets(), ["WEATHER_KEY"]);
     assert!(servers[2].transport.describe().starts_with("API_KEY=${WEATHER_KEY} uvx mcp-server-weather (in the jail"));
