@@ -68,11 +68,7 @@ pub struct ReleaseRequest {
     params(("Rcrt-Runner-Protocol" = Option<u32>, Header, minimum = 1, maximum = 1,
         description = "What the runner speaks. A number that this server does not speak is refused")),
     request_body = ClaimRequest, responses((status = 200, body = Vec<Claim>)))]
-pub async fn claim(
-    caller: Caller,
-    headers: HeaderMap,
-    JsonBody(wanted): JsonBody<ClaimRequest>,
-) -> Reply<Vec<Claim>> {
+pub async fn claim(caller: Caller, headers: HeaderMap, JsonBody(wanted): JsonBody<ClaimRequest>) -> Reply<Vec<Claim>> {
     check_runner_protocol(one_header(&headers, RUNNER_PROTOCOL_HEADER)?)?;
     wanted.check()?;
     Ok(Json(caller.store.claim(&wanted).await?))

@@ -33,7 +33,8 @@ impl Task {
 }
 
 async fn post(world: &World, path: &str, header: Option<(&str, String)>, body: String) -> Answer {
-    let request = world.http.post(format!("{}{path}", world.base)).header("content-type", "application/json").body(body);
+    let request =
+        world.http.post(format!("{}{path}", world.base)).header("content-type", "application/json").body(body);
     answer(match header {
         Some((name, value)) => request.header(name, value),
         None => request,

@@ -46,7 +46,11 @@ pub const ANSWERS: &[Attack] = &[
     attack("circle", |asked| leads(asked, &format!("{}/rpc", asked.url)), Fails("redirect")),
     attack("refuses", |asked| refuses(asked, "bad\u{0}\u{1b}[31m"), Fails("the agent refused: bad [31m")),
     attack("shouts", |asked| refuses(asked, &"\u{1b}[31mno\n".repeat(50_000)), Fails("the agent refused: [31mno")),
-    attack("coded", |asked| asked.on("SendMessage", |asked| asked.answer(json!({"error": {"code": "x"}}))), Fails("refused")),
+    attack(
+        "coded",
+        |asked| asked.on("SendMessage", |asked| asked.answer(json!({"error": {"code": "x"}}))),
+        Fails("refused"),
+    ),
     attack("untitled", |asked| asked.on("SendMessage", untitled), Returns("done")),
     attack("message", |asked| message(asked, json!([{"text": "hi\u{0}\u{1b}[2J\u{202e}"}])), Returns("hi[2J")),
     attack("partless", |asked| message(asked, json!([])), Completes),

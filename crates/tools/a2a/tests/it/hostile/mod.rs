@@ -28,7 +28,8 @@ const MAX_RECORD: usize = 600_000;
 
 /// The text changes nothing on a terminal.
 fn assert_harmless(case: &str, text: &str) {
-    let is_bad = |c: char| c.is_control() && !matches!(c, '\n' | '\t') || matches!(c, '\u{200b}' | '\u{202e}' | '\u{2066}');
+    let is_bad =
+        |c: char| c.is_control() && !matches!(c, '\n' | '\t') || matches!(c, '\u{200b}' | '\u{202e}' | '\u{2066}');
     assert!(!text.chars().any(is_bad), "{case}: {text:.300?}");
 }
 
@@ -223,8 +224,7 @@ async fn the_texts_of_a_card_are_bounded_and_cleaned() {
     let mut bad = card("https://agent.example/");
     bad["description"] = format!("{}\r\n\u{7}end", "x".repeat(10_000)).into();
     bad["version"] = "v".repeat(1000).into();
-    let skill =
-        json!({"id": "s", "name": "n\u{202e}ame\u{0}", "description": "d".repeat(5000), "tags": vec!["t"; 100]});
+    let skill = json!({"id": "s", "name": "n\u{202e}ame\u{0}\u{e0041}", "description": "d".repeat(5000), "tags": vec!["t"; 100]});
     bad["skills"] = json!([skill, 7, {}, {"id": {}}]);
     let service = Service::new(move |_: Seen| bad.to_string()).await;
     let world = World::of(service.port).await;
@@ -251,7 +251,7 @@ async fn the_results_of_an_agent_are_bounded_and_cleaned() {
     };
     let long = result(json!([{"text": "x".repeat(300_000)}])).await;
     assert_eq!((&long["is_cut"], long["text"].as_str().unwrap().chars().count()), (&json!(true), 100_001));
-    let control = result(json!([{"text": "a\u{0}\u{1b}[2J\u{202e}b\r\nc\u{85}"}])).await;
+    let control = result(json!([{"text": "a\u{0}\u{1b}[2J\u{202e}\u{e0041}b\r\nc\u{85}"}])).await;
     assert_eq!(control["text"], "a[2Jb\nc\n");
     let data = result(json!([{"data": {"k\u{0}ey": "v\u{7}"}}, {"data": "d".repeat(300_000)}])).await;
     assert_eq!((&data["data"], &data["is_cut"]), (&json!([{"k ey": "v"}]), &json!(true)));

@@ -16,7 +16,11 @@ pub const STREAMS: &[Attack] = &[
     attack("stream-garbage", |asked| sends(asked, "data: {\n\n"), LOST),
     attack("stream-pings", |asked| sends(asked, &": ping\n\n".repeat(1000)), LOST),
     attack("stream-line", |asked| sends(asked, &"x".repeat(5 << 20)), LOST),
-    attack("stream-flood", |asked| asked.on(SEND, |_| flood(EVENTS, ": ", ": wait wait wait wait wait wait\n\n")), LOST),
+    attack(
+        "stream-flood",
+        |asked| asked.on(SEND, |_| flood(EVENTS, ": ", ": wait wait wait wait wait wait\n\n")),
+        LOST,
+    ),
     attack("stream-field", |asked| asked.on(SEND, |_| flood(EVENTS, "data: ", "xxxxxxxxxxxxxxxx")), LOST),
     attack("stream-deep", |asked| sends(asked, &format!("data: {}\n\n", "[".repeat(100_000))), LOST),
     attack("stream-list", |asked| sends(asked, "data: []\n\n"), LOST),
