@@ -209,3 +209,8 @@ fn first_sentence(text: &str) -> String {
 fn clean(text: &str, most: usize) -> String {
     line(text, most - 1)
 }
+
+/// The larger of two numbers, if there is one.
+fn larger(one: Option<f64>, other: Option<f64>) -> Option<f64> {
+    one.zip(other).map(|(one, other)| one.max(other)).or(one).or(other)
+}

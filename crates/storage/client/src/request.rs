@@ -35,7 +35,7 @@ pub(crate) struct Request<'r> {
     pub(crate) path: &'r [&'r str],
     pub(crate) query: Vec<(&'static str, String)>,
     /// More parameters, from [`Self::selecting`].
-    selected: Vec<(String, String)>,
+    pub(crate) selected: Vec<(String, String)>,
     pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
     pub(crate) body: Option<Bytes>,
     pub(crate) retry: RetryPolicy,
@@ -73,13 +73,13 @@ impl<'r> Request<'r> {
     }
 
     pub(crate) fn json<T: Serialize>(mut self, body: &T) -> Result<Self, StoreError> {
-        self.body = Some(serde_json::to_vec(body).map_err(not_json)?.into());
+        self.body = Some(serde_json::to_vec(body).map_err(|error| not_json(&error))?.into());
         Ok(self)
     }
 
     /// Makes parameters of the fields that are set.
     pub(crate) fn selecting(mut self, query: &impl Serialize) -> Result<Self, StoreError> {
-        if let Value::Object(fields) = serde_json::to_value(query).map_err(not_json)? {
+        if let Value::Object(fields) = serde_json::to_value(query).map_err(|error| not_json(&error))? {
             self.selected.extend(fields.into_iter().filter_map(|(name, value)| match value {
                 Value::Null => None,
                 Value::String(text) => Some((name, text)),
@@ -97,7 +97,7 @@ impl<'r> Request<'r> {
     }
 }
 
-fn not_json(error: serde_json::Error) -> StoreError {
+fn not_json(error: &serde_json::Error) -> StoreError {
     StoreError::Internal(format!("cannot serialize to JSON: {error}"))
 }
 

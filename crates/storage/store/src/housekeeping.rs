@@ -188,7 +188,7 @@ async fn prune(store: &Inner) -> Result<usize> {
     };
     let (before_events, before_calls) = (before(events), calls.map(before));
     let archived = match &store.archive {
-        Some(folder) => archive::run(database, folder, before_events, before_calls).await,
+        Some(folder) => Box::pin(archive::run(database, folder, before_events, before_calls)).await,
         None => Ok(0),
     };
     count += event_ranges::renew(database, before_events).await?;

@@ -48,12 +48,12 @@ pub(crate) async fn run(
 ) -> Result<usize> {
     let (mut count, mut failed) = (0, None);
     for tenant in tenants_before(database, "SELECT tenants_with_events_to_archive($1)", events_before).await? {
-        let done = repeat(|| events::step(database, folder, tenant, events_before)).await;
+        let done = repeat(|| Box::pin(events::step(database, folder, tenant, events_before))).await;
         note(done, &mut count, &mut failed)?;
     }
     if let Some(before) = calls_before {
         for tenant in tenants_before(database, "SELECT tenants_with_calls_to_archive($1)", before).await? {
-            let done = repeat(|| calls::step(database, folder, tenant, before)).await;
+            let done = repeat(|| Box::pin(calls::step(database, folder, tenant, before))).await;
             note(done, &mut count, &mut failed)?;
         }
     }
