@@ -1,5 +1,5 @@
-//! A process with a fresh isolate for every call (`"isolation": "process"`): at low load against a call with reuse; under load
-//! against a bare engine that makes isolates and runs the same tool in them.
+//! A process with a fresh isolate for every call (`"isolation": "process"`): at low load against a
+//! call with reuse; under load against a bare engine that makes isolates and runs the same tool.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -24,7 +24,7 @@ impl<S: Send + Sync> FromRequestParts<S> for PathId {
 }
 
 /// The two ids of a path, in its order.
-pub struct PathIds(pub [Uuid; 2]);
+pub struct PathIds(pub Uuid, pub Uuid);
 
 impl<S: Send + Sync> FromRequestParts<S> for PathIds {
     type Rejection = Problem;
@@ -37,7 +37,8 @@ impl<S: Send + Sync> FromRequestParts<S> for PathIds {
         for (id, (name, text)) in ids.iter_mut().zip(&texts) {
             *id = read_id(name, text)?;
         }
-        Ok(Self(ids))
+        let [first, second] = ids;
+        Ok(Self(first, second))
     }
 }
 

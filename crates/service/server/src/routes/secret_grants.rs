@@ -46,7 +46,7 @@ pub async fn grant(caller: Caller, PathId(id): PathId, JsonBody(grant): JsonBody
 /// For every call that starts from now on. A running call keeps its values.
 #[utoipa::path(delete, path = "/secrets/{id}/grants/{tool_id}", tag = "secrets", operation_id = "revoke_secret",
     params(("id" = Uuid, Path), ("tool_id" = Uuid, Path)), responses((status = 200, body = SecretInfo)))]
-pub async fn revoke(caller: Caller, PathIds([id, tool_id]): PathIds) -> Reply<SecretInfo> {
+pub async fn revoke(caller: Caller, PathIds(id, tool_id): PathIds) -> Reply<SecretInfo> {
     Ok(Json(caller.store.revoke_secret(id, tool_id).await?))
 }
 

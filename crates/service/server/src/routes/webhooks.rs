@@ -55,11 +55,7 @@ pub async fn list(
 /// Its queued deliveries and its dead letters are deleted with it.
 #[utoipa::path(delete, path = "/agents/{id}/webhooks/{wid}", tag = "webhooks", operation_id = "delete_webhook",
     params(("id" = Uuid, Path), ("wid" = Uuid, Path)), responses((status = 200, body = Done)))]
-pub async fn delete(
-    State(state): State<ServerState>,
-    caller: Caller,
-    PathIds([agent, webhook]): PathIds,
-) -> Reply<Done> {
+pub async fn delete(State(state): State<ServerState>, caller: Caller, PathIds(agent, webhook): PathIds) -> Reply<Done> {
     let webhooks = of(&state, &caller, agent).await?;
     webhooks.delete_webhook(caller.identity.owner_id, agent, caller.identity.agent_id, webhook).await?;
     Ok(Done::JSON)
@@ -73,7 +69,7 @@ pub async fn delete(
 pub async fn pause(
     State(state): State<ServerState>,
     caller: Caller,
-    PathIds([agent, webhook]): PathIds,
+    PathIds(agent, webhook): PathIds,
 ) -> Reply<WebhookInfo> {
     let webhooks = of(&state, &caller, agent).await?;
     Ok(Json(webhooks.pause_webhook(caller.identity.owner_id, agent, webhook, true).await?))
@@ -88,7 +84,7 @@ pub async fn pause(
 pub async fn resume(
     State(state): State<ServerState>,
     caller: Caller,
-    PathIds([agent, webhook]): PathIds,
+    PathIds(agent, webhook): PathIds,
 ) -> Reply<WebhookInfo> {
     let webhooks = of(&state, &caller, agent).await?;
     Ok(Json(webhooks.pause_webhook(caller.identity.owner_id, agent, webhook, false).await?))

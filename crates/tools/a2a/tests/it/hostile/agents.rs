@@ -182,8 +182,9 @@ pub fn flood(kind: &'static str, start: &'static str, then: &'static str) -> Res
 /// 64 MiB of spaces in some kilobytes.
 pub fn bomb() -> Response {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    let spaces = vec![b' '; 1 << 20];
     for _ in 0..64 {
-        encoder.write_all(&[b' '; 1 << 20]).unwrap();
+        encoder.write_all(&spaces).unwrap();
     }
     let body = encoder.finish().unwrap();
     ([(header::CONTENT_TYPE, "application/json"), (header::CONTENT_ENCODING, "gzip")], body).into_response()
