@@ -23,8 +23,8 @@ const PACKAGES_SIZE: &str = "2G";
 const WORK_SIZE: &str = "1G";
 /// The path of a bash command, which the wrapper reads.
 const COMMAND: &str = "/run/command";
-/// The shell script of an installation. `$0` is the folder; the arguments are the packages. An image
-/// without pip installs the one that its Python has.
+/// The shell script of an installation. `$0` is the folder, the arguments are the packages. An
+/// image without pip installs the one that its Python has.
 const INSTALLATION: &str = r#"set -e
 mkdir -p "$0/tmp"
 python3 -I -m venv --without-pip "$0"

@@ -128,7 +128,7 @@ fn unavailable(url: &Url, why: &str) -> String {
 async fn dispatch(command: Command, config: &Config) -> anyhow::Result<()> {
     let output = Output::new(config.output);
     match command {
-        Command::Up(up) => up.run(config, output).await,
+        Command::Up(up) => Box::pin(up.run(config, output)).await,
         Command::Server(server) => server.run(config, output).await,
         Command::Runner(runner) => runner.run(config, output).await,
         Command::ScriptsManager(scripts_manager) => Box::pin(scripts_manager.run(config, output)).await,
