@@ -5,7 +5,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: up test bench fuzz fuzz-api mcp-conformance mcp-clients mcp-servers test-deploy dist dashboard lint fmt audit clean help
+.PHONY: up test bench fuzz fuzz-api mcp-conformance mcp-clients mcp-servers a2a-clients test-deploy dist dashboard lint fmt audit clean help
 
 up: preflight ## Build RCRT and start it on this machine
 	@exec cargo run --locked --bin rcrt -- up $(ARGS)
@@ -31,6 +31,9 @@ mcp-clients: preflight ## Try the official SDKs and the Inspector of the Model C
 
 mcp-servers: preflight ## Try real servers of the Model Context Protocol
 	@cargo build --quiet --locked --bin rcrt && build/try-mcp-servers $(ARGS)
+
+a2a-clients: preflight ## Try the official SDK of A2A in both directions
+	@cargo build --quiet --locked --bin rcrt && build/try-a2a
 
 test-deploy: preflight ## Check the image, the chart, the units and the alerts of deploy/
 	@cargo build --quiet --locked --bin rcrt && build/test-deploy

@@ -11,6 +11,7 @@ STEPS = {
     "mcp": "mcp-conformance",
     "mcp clients": "mcp-clients",
     "mcp servers": "mcp-servers",
+    "a2a clients": "a2a-clients",
     "deploy": "test-deploy",
     "clippy": "lint",
     "fuzz": "fuzz",

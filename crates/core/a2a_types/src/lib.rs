@@ -3,8 +3,8 @@
 //!
 //! This crate does no I/O and deliberately knows nothing of tools and calls. Unknown fields are
 //! ignored, as the protocol requires. Fields of messages are also accepted by the names of the
-//! protocol's definition (`message_id`), as ProtoJSON requires. Texts are as their sender wrote them:
-//! whoever shows them bounds them.
+//! protocol's definition (`message_id`), as ProtoJSON requires. Texts are as their sender wrote
+//! them: whoever shows them bounds them.
 //!
 //! Begin with `task.rs` (tasks and the updates of a stream) and `error.rs` (the one place where
 //! errors get their codes).

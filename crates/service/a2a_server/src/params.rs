@@ -1,5 +1,5 @@
-//! The parameters of the operations. Unknown fields are ignored, as the protocol requires. Each name
-//! is also accepted as the protocol's definition has it (`context_id`), as ProtoJSON requires.
+//! The parameters of the operations. Unknown fields are ignored, as the protocol requires. Each
+//! name is also accepted as the protocol's definition has it (`context_id`), as ProtoJSON requires.
 
 use std::fmt;
 

@@ -1,5 +1,6 @@
-//! Push notifications of other agents about the tasks that `invoke_agent` began. A notification only
-//! makes the followers of the task ask the agent for its state, so a forged one changes nothing.
+//! Push notifications of other agents about the tasks that `invoke_agent` began. A notification
+//! only makes the followers of the task ask the agent for its state, so a forged one changes
+//! nothing.
 
 use chrono::Utc;
 use rcrt_breadcrumb::{

@@ -1,5 +1,5 @@
-//! A tenant with a real store and calls in it, a store that fails on request, work beside a test, and
-//! golden files: texts that are compared with files. For tests only.
+//! A tenant with a real store and calls in it, a store that fails on request, work beside a test,
+//! and golden files: texts that are compared with files. For tests only.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::needless_pass_by_value)]
 
