@@ -353,7 +353,7 @@ async fn deliver(
     push: Option<&Value>,
 ) -> Result<(Reply, Option<Updates>), RemoteError> {
     let delivered = match deliver_once(remote, sent, push).await {
-        Err(RemoteError::Agent(error)) if push.is_some() && error.kind == ErrorKind::PushNotificationNotSupported => {
+        Err(RemoteError::Agent(error)) if push.is_some() && is_about_push(error.kind) => {
             deliver_once(remote, sent, None).await?
         }
         delivered => delivered?,
@@ -362,6 +362,12 @@ async fn deliver(
         Reply::Task(task) if short_id(&task.id).is_empty() => Err(garbage("has a task without an id")),
         _ => Ok(delivered),
     }
+}
+
+/// Whether a refusal can be about the push configuration, such as a URL that the agent does not
+/// accept.
+fn is_about_push(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::PushNotificationNotSupported | ErrorKind::InvalidParams)
 }
 
 /// An agent that sends no updates after all is asked without them: its refusal means that it did

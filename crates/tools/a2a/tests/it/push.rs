@@ -88,12 +88,19 @@ async fn an_agent_that_sends_none_and_an_installation_without_a_url_need_no_toke
 async fn an_agent_that_refuses_the_configuration_gets_the_message_without() {
     let (agent, world) = scene().await;
     world.register().await;
-    let refused = json!({"error": {"code": -32003, "message": "no notifications"}});
-    agent.plays(vec![refused, sent(task("COMPLETED", "after all"))], Vec::new());
-    assert_eq!(world.begin("x").await["status"], "completed");
-    let messages = agent.calls("SendMessage");
-    assert!(config(&messages[0]).is_object() && config(&messages[1]).is_null(), "{messages:?}");
-    assert_eq!(messages[0]["message"], messages[1]["message"]);
+    for (code, message) in [(-32003, "no notifications"), (-32602, "not to this URL")] {
+        let refused = json!({"error": {"code": code, "message": message}});
+        agent.plays(vec![refused, sent(task("COMPLETED", "after all"))], Vec::new());
+        assert_eq!(world.begin("x").await["status"], "completed");
+        let messages = agent.calls("SendMessage");
+        let [.., first, second] = messages.as_slice() else { panic!("{messages:?}") };
+        assert!(config(first).is_object() && config(second).is_null(), "{messages:?}");
+        assert_eq!(first["message"], second["message"]);
+    }
+    // Another refusal is one.
+    agent.plays(vec![json!({"error": {"code": -32603, "message": "no luck"}})], Vec::new());
+    world.failure("invoke_agent", json!({"agent_name": "research", "message": "x", "wait_seconds": 0})).await;
+    assert_eq!(agent.calls("SendMessage").len(), 5);
 }
 
 #[tokio::test]
