@@ -13,6 +13,7 @@
 mod agent;
 mod answer;
 mod card;
+mod delivery;
 mod directory;
 mod failures;
 mod follower;

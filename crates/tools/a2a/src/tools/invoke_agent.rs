@@ -6,8 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use chrono::{TimeDelta, Utc};
 use futures::StreamExt;
-use rcrt_a2a_types::{ErrorKind, Message, Reply, StreamResponse, Task, TaskState};
-use rcrt_breadcrumb::foreign_text::line;
+use rcrt_a2a_types::{Message, Reply, Task, TaskState};
 use rcrt_breadcrumb::{
     BreadcrumbQuery, Breadcrumbs, PushToken, Selector, StoreError, SubscribeOptions, SubscriptionItem,
     SubscriptionStream, ToolFailure, push_path,
@@ -20,12 +19,13 @@ use tokio::time::{Instant, timeout_at};
 use uuid::Uuid;
 
 use crate::A2a;
-use crate::agent::{AgentRecord, Interface};
-use crate::answer::{RemoteError, garbage};
+use crate::agent::AgentRecord;
+use crate::answer::RemoteError;
+use crate::delivery::{Sent, deliver};
 use crate::directory::KnownAgent;
 use crate::failures::{denied, failed, invalid, store_failed};
 use crate::remote::{Remote, rules_of};
-use crate::task::{Status, TASK_SCHEMA, TaskRecord, short_id, text_of};
+use crate::task::{Status, TASK_SCHEMA, TaskRecord, text_of};
 use crate::task_records::{self, StoredTask, call_tag};
 use crate::updates::{self, Updates};
 
@@ -336,64 +336,6 @@ impl InvokeAgent {
 struct Outgoing {
     message: Message,
     push: Option<PushToken>,
-}
-
-/// How a message is sent.
-struct Sent<'m> {
-    interface: &'m Interface,
-    message: &'m Message,
-    is_streamed: bool,
-}
-
-/// Sends a message. An agent that refuses the push configuration has not accepted the message, so
-/// it gets the message without.
-async fn deliver(
-    remote: &Remote<'_>,
-    sent: &Sent<'_>,
-    push: Option<&Value>,
-) -> Result<(Reply, Option<Updates>), RemoteError> {
-    let delivered = match deliver_once(remote, sent, push).await {
-        Err(RemoteError::Agent(error)) if push.is_some() && is_about_push(error.kind) => {
-            deliver_once(remote, sent, None).await?
-        }
-        delivered => delivered?,
-    };
-    match &delivered.0 {
-        Reply::Task(task) if short_id(&task.id).is_empty() => Err(garbage("has a task without an id")),
-        _ => Ok(delivered),
-    }
-}
-
-/// Whether a refusal can be about the push configuration, such as a URL that the agent does not
-/// accept.
-fn is_about_push(kind: ErrorKind) -> bool {
-    matches!(kind, ErrorKind::PushNotificationNotSupported | ErrorKind::InvalidParams)
-}
-
-/// An agent that sends no updates after all is asked without them: its refusal means that it did
-/// not accept the message.
-async fn deliver_once(
-    remote: &Remote<'_>,
-    sent: &Sent<'_>,
-    push: Option<&Value>,
-) -> Result<(Reply, Option<Updates>), RemoteError> {
-    let Sent { interface, message, is_streamed } = *sent;
-    if is_streamed {
-        match remote.stream(interface, message, push).await {
-            Ok(mut updates) => {
-                let first = remote.in_time(first_of(&mut updates)).await?;
-                return Ok((updates::reply(first), Some(updates)));
-            }
-            Err(error) if !error.is_unsupported() => return Err(error),
-            Err(_) => {}
-        }
-    }
-    Ok((remote.send(interface, message, push).await?, None))
-}
-
-async fn first_of(updates: &mut Updates) -> Result<StreamResponse, RemoteError> {
-    let none = || Err(RemoteError::Network("the agent's stream of updates is empty".into()));
-    updates.next().await.unwrap_or_else(none)
 }
 
 /// Waits until the task needs its caller, or the time is up.
