@@ -81,9 +81,9 @@ pub(super) fn print_difference(output: Output, agent: &AgentRecord, pending: &Pi
     bold(format!("--- {} (accepted {:.12})", agent.name, agent.card.card_hash))?;
     bold(format!("+++ {} (waits, {:.12})", agent.name, pending.card_hash))?;
     let text = |card: &PinnedCard| {
-        let PinnedCard { description, version, interface, streaming, skills, .. } = card;
+        let PinnedCard { description, version, interface, streaming, push, skills, .. } = card;
         let shown = json!({"version": version, "description": description, "interface": interface,
-            "streaming": streaming, "skills": skills});
+            "streaming": streaming, "push": push, "skills": skills});
         serde_json::to_string_pretty(&shown).unwrap_or_default()
     };
     let lines = unified(&text(&agent.card), &text(pending));
