@@ -95,6 +95,8 @@ CREATE UNLOGGED TABLE runners (
     -- Slots used and free, by kind.
     slots jsonb NOT NULL,
     draining boolean NOT NULL,
+    -- An operator wants it to drain. Reports do not change it.
+    drain_requested boolean NOT NULL DEFAULT false,
     -- The private hosts that its tools can reach.
     allowed_private_hosts text[] NOT NULL,
     -- When this row was written.

@@ -91,6 +91,8 @@ pub struct RunnerInfo {
     pub running: u64,
     /// It takes no more calls and finishes those that it has.
     pub draining: bool,
+    /// An operator wants it to drain. It follows with its next report.
+    pub drain_requested: bool,
     /// By the clock of its machine.
     pub started_at: DateTime<Utc>,
     /// When its last report was stored. A report without news is stored only when a third of the
@@ -114,6 +116,14 @@ impl RunnerInfo {
     }
 }
 
+/// What an operator wants of a runner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RunnerDrain {
+    /// True: it takes no more calls and finishes those that it has. False: it takes calls again.
+    pub drain: bool,
+}
+
 /// The reply to a [`RunnerReport`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ReportReply {
@@ -121,6 +131,9 @@ pub struct ReportReply {
     pub runners: Vec<LiveRunner>,
     /// Changes with every change of a secret or a grant.
     pub secrets_revision: String,
+    /// An operator wants the runner that reports to take no more calls.
+    #[serde(default)]
+    pub drain: bool,
 }
 
 impl RunnerReport {

@@ -8,9 +8,9 @@ use rcrt_breadcrumb::{
     BreadcrumbQuery, BreadcrumbVersion, BreadcrumbView, Breadcrumbs, Call, CallDetails, CallHistory, CallPage,
     CallQuery, CallQueue, CallState, CallStats, CallStatsQuery, Claim, ClaimRequest, Created, EgressEntry, EgressLog,
     EgressQuery, EgressRecord, EventNumber, Events, Lease, LeaseState, NewBreadcrumb, NewSecret, RUNNER_PROTOCOL,
-    RUNNER_PROTOCOL_HEADER, Records, Release, ReportReply, Rights, Role, RunnerInfo, RunnerReport, Runners, Search,
-    SearchMode, SearchResults, SecretChanges, SecretInfo, Secrets, Selector, SelectorSubscription, Selectors,
-    StoreError, SubscribeOptions, SubscriptionStream, Violations,
+    RUNNER_PROTOCOL_HEADER, Records, Release, ReportReply, Rights, Role, RunnerDrain, RunnerInfo, RunnerReport,
+    Runners, Search, SearchMode, SearchResults, SecretChanges, SecretInfo, Secrets, Selector, SelectorSubscription,
+    Selectors, StoreError, SubscribeOptions, SubscriptionStream, Violations,
 };
 use reqwest::Method;
 use serde::Deserialize;
@@ -175,6 +175,10 @@ impl Selectors for Client {
         Ok(self.send(Request::new(Method::GET, &["subscriptions", "selectors"], Idempotent)).await?)
     }
 
+    async fn selectors_of(&self, agent: Uuid) -> Result<Vec<SelectorSubscription>, StoreError> {
+        Ok(self.send(Request::new(Method::GET, &["agents", &agent.to_string(), "selectors"], Idempotent)).await?)
+    }
+
     async fn update_selector(&self, id: Uuid, selector: Selector) -> Result<SelectorSubscription, StoreError> {
         let id = id.to_string();
         let path = ["subscriptions", "selectors", &id];
@@ -250,6 +254,11 @@ impl Runners for Client {
 
     async fn runners(&self) -> Result<Vec<RunnerInfo>, StoreError> {
         Ok(self.send(Request::new(Method::GET, &["runners"], Idempotent)).await?)
+    }
+
+    async fn drain_runner(&self, id: Uuid, drain: RunnerDrain) -> Result<RunnerInfo, StoreError> {
+        let id = id.to_string();
+        Ok(self.send(Request::new(Method::POST, &["runners", &id, "drain"], Idempotent).json(&drain)?).await?)
     }
 }
 

@@ -124,6 +124,7 @@ macro_rules! suite {
             selectors: [
                 an_agent_stores_selectors,
                 a_selector_belongs_to_its_agent,
+                a_curator_lists_the_selectors_of_another_agent,
                 a_changed_selector_applies_to_open_streams_at_once,
                 a_filter_narrows_one_stream,
                 an_invalid_selector_is_not_stored,
@@ -150,6 +151,7 @@ macro_rules! suite {
             runners: [
                 live_runners_are_listed_with_their_load,
                 an_invalid_report_of_a_runner_is_refused,
+                a_runner_learns_that_it_should_drain,
             ],
             call_history: [
                 calls_are_listed_by_every_filter,

@@ -1,11 +1,11 @@
 //! The list of live runners.
 
 use chrono::{DateTime, TimeDelta, Utc};
-use rcrt_breadcrumb::{ClaimRequest, EventNumber, RunnerReport, RunnerSlots, SlotCount};
+use rcrt_breadcrumb::{ClaimRequest, EventNumber, RunnerDrain, RunnerReport, RunnerSlots, SlotCount};
 use tokio::time::timeout;
 use uuid::Uuid;
 
-use crate::harness::{Harness, PATIENCE, alone, claim_of, fields, request};
+use crate::harness::{Harness, PATIENCE, alone, assert_not_found, claim_of, fields, request};
 
 /// The report of an idle runner.
 pub fn report_of(runner_id: Uuid) -> RunnerReport {
@@ -88,4 +88,30 @@ pub async fn an_invalid_report_of_a_runner_is_refused(harness: &impl Harness) {
         ["lease_ms", "host", "version", "slots.worker.used", "allowed_private_hosts[1]", "started_at"]
     );
     assert!(agent.runners().await.unwrap().is_empty());
+}
+
+pub async fn a_runner_learns_that_it_should_drain(harness: &impl Harness) {
+    let agent = alone(harness).await;
+    let (one, other) = (report_of(Uuid::new_v4()), report_of(Uuid::new_v4()));
+    for report in [&one, &other] {
+        assert!(!agent.report_runner(report).await.unwrap().drain);
+    }
+    let asked = agent.drain_runner(one.runner_id, RunnerDrain { drain: true }).await.unwrap();
+    assert_eq!((asked.runner_id, asked.drain_requested, asked.draining), (one.runner_id, true, false));
+    assert!(agent.report_runner(&one).await.unwrap().drain);
+    // Its own reports do not end the wish, and it is about no other runner.
+    assert!(agent.report_runner(&RunnerReport { draining: true, ..one.clone() }).await.unwrap().drain);
+    assert!(!agent.report_runner(&other).await.unwrap().drain);
+    let listed = agent.runners().await.unwrap();
+    let of = |id| listed.iter().find(|runner| runner.runner_id == id).unwrap();
+    assert_eq!((of(one.runner_id).draining, of(one.runner_id).drain_requested), (true, true));
+    assert_eq!((of(other.runner_id).draining, of(other.runner_id).drain_requested), (false, false));
+
+    let asked = agent.drain_runner(one.runner_id, RunnerDrain { drain: false }).await.unwrap();
+    assert!(!asked.drain_requested);
+    assert!(!agent.report_runner(&one).await.unwrap().drain);
+    assert_not_found(agent.drain_runner(Uuid::new_v4(), RunnerDrain { drain: true }).await);
+    assert_not_found(alone(harness).await.drain_runner(one.runner_id, RunnerDrain { drain: true }).await);
+    agent.report_runner(&RunnerReport { lease_ms: 0, ..one.clone() }).await.unwrap();
+    assert_not_found(agent.drain_runner(one.runner_id, RunnerDrain { drain: true }).await);
 }

@@ -67,6 +67,17 @@ pub async fn a_selector_belongs_to_its_agent(harness: &impl Harness) {
     assert_eq!((heard(&mut wide).await, heard(&mut wide).await), (b, a));
 }
 
+pub async fn a_curator_lists_the_selectors_of_another_agent(harness: &impl Harness) {
+    let agent = alone(harness).await;
+    let colleague = harness.agent(agent.identity.owner_id).await;
+    let id = agent.identity.agent_id;
+    assert_eq!(colleague.selectors_of(id).await.unwrap(), []);
+    let own = agent.create_selector(selector(json!({"any_tags": ["a"]}))).await.unwrap();
+    assert_eq!(colleague.selectors_of(id).await.unwrap(), [own]);
+    // An agent of another tenant has none here, and a server does not know it.
+    assert!(alone(harness).await.selectors_of(id).await.unwrap_or_default().is_empty());
+}
+
 pub async fn a_changed_selector_applies_to_open_streams_at_once(harness: &impl Harness) {
     let agent = alone(harness).await;
     let mut followed = by_selectors(&agent).await;

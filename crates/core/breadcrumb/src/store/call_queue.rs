@@ -5,7 +5,7 @@ use uuid::Uuid;
 
 use crate::{
     AnsweredTerms, Call, Claim, ClaimRequest, ClaimTerms, Created, Lease, LeaseState, NewBreadcrumb, Records, Release,
-    ReportReply, RunnerInfo, RunnerReport, StoreError,
+    ReportReply, RunnerDrain, RunnerInfo, RunnerReport, StoreError,
 };
 
 /// The queue of calls.
@@ -88,6 +88,12 @@ pub trait Runners: Send + Sync + 'static {
     /// The live runners with their load, for curators. A store without runners returns none.
     async fn runners(&self) -> Result<Vec<RunnerInfo>, StoreError> {
         Ok(Vec::new())
+    }
+
+    /// Asks a live runner to take no more calls, or to take calls again. It follows with its next
+    /// report. For curators. [`StoreError::NotFound`] if no such runner is live.
+    async fn drain_runner(&self, id: Uuid, _drain: RunnerDrain) -> Result<RunnerInfo, StoreError> {
+        Err(StoreError::NotFound { what: "runner", id })
     }
 
     /// The live runners that do not yet use the newest version of this tool. A store whose writes

@@ -17,7 +17,7 @@ use crate::{
     AuditQuery, Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion, BreadcrumbView,
     Call, CallDetails, CallPage, CallQuery, CallStats, CallStatsQuery, Claim, ClaimRequest, ClaimTerms, Created,
     EgressEntry, EgressQuery, EgressRecord, EventNumber, HygieneRun, HygieneStats, Identity, Lease, LeaseState,
-    NewAgent, NewAgentKey, NewBreadcrumb, NewSecret, PublishRule, Release, ReportReply, RunnerInfo, RunnerReport,
+    NewAgent, NewAgentKey, NewBreadcrumb, NewSecret, PublishRule, Release, ReportReply, RunnerDrain, RunnerInfo, RunnerReport,
     Search, SearchResults, SecretChanges, SecretInfo, Selector, SelectorSubscription, SubscribeOptions,
     SubscriptionStream, Tenancy, TenantCount, TenantInfo, TenantQuotas, TenantUsage, TokenInfo, TokenQuery,
     TokenRecord, TokenRevocation, ToolFailure, UnfinishedCalls, Webhooks,
@@ -103,6 +103,7 @@ decorator! {
     Selectors {
         async fn create_selector(selector: Selector) -> Result<SelectorSubscription>;
         async fn selectors() -> Result<Vec<SelectorSubscription>>;
+        async fn selectors_of(agent: Uuid) -> Result<Vec<SelectorSubscription>>;
         async fn update_selector(id: Uuid, selector: Selector) -> Result<SelectorSubscription>;
         async fn delete_selector(id: Uuid) -> Result<()>;
     }
@@ -127,6 +128,7 @@ decorator! {
     Runners {
         async fn report_runner(report: &RunnerReport) -> Result<ReportReply>;
         async fn runners() -> Result<Vec<RunnerInfo>>;
+        async fn drain_runner(id: Uuid, drain: RunnerDrain) -> Result<RunnerInfo>;
         async fn runners_behind(tool: Uuid) -> Result<Vec<Uuid>>;
     }
 

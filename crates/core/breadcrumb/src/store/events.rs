@@ -55,6 +55,12 @@ pub trait Selectors: Send + Sync + 'static {
         Ok(Vec::new())
     }
 
+    /// Lists the selectors of an agent of the tenant, oldest first. For curators. A store without
+    /// agents returns none.
+    async fn selectors_of(&self, _agent: Uuid) -> Result<Vec<SelectorSubscription>, StoreError> {
+        Ok(Vec::new())
+    }
+
     /// Replaces a selector. This applies to open streams too.
     async fn update_selector(&self, _id: Uuid, _selector: Selector) -> Result<SelectorSubscription, StoreError> {
         Err(no_selectors())

@@ -43,7 +43,7 @@ pub(crate) struct Reporter {
     report: RunnerReport,
     /// The newest event that was handed to the loader.
     seen: AtomicI64,
-    tool_changed: Notify,
+    report_soon: Notify,
     secrets_revision: Mutex<Option<String>>,
 }
 
@@ -79,7 +79,7 @@ impl Reporter {
             draining,
             report,
             seen: AtomicI64::new(0),
-            tool_changed: Notify::new(),
+            report_soon: Notify::new(),
             secrets_revision: Mutex::default(),
         })
     }
@@ -88,12 +88,12 @@ impl Reporter {
     pub fn seen(&self, number: EventNumber, is_tool: bool) {
         self.seen.store(number.0, Ordering::Release);
         if is_tool {
-            self.tool_changed.notify_one();
+            self.report_soon.notify_one();
         }
     }
 
     fn report(&self, applied: EventNumber) -> RunnerReport {
-        let (slots, draining) = (self.slots.counts(), self.draining.is_cancelled());
+        let (slots, draining) = (self.slots.counts(), self.draining.is_cancelled() || self.slots.is_held());
         RunnerReport { applied, slots, draining, ..self.report.clone() }
     }
 
@@ -148,7 +148,7 @@ impl Reporter {
                 }
             }
             tokio::select! {
-                () = self.tool_changed.notified(), if !is_failing => {}
+                () = self.report_soon.notified(), if !is_failing => {}
                 () = self.draining.cancelled(), if !is_failing && !report.draining => {}
                 () = sleep(EVERY) => {}
             }
@@ -161,6 +161,10 @@ impl Reporter {
 
     fn learn(&self, reply: &ReportReply, asked: Instant) {
         self.peers.live(&reply.runners, asked);
+        if self.slots.hold(reply.drain) {
+            tracing::info!(drain = reply.drain, "an operator decides whether this runner takes calls");
+            self.report_soon.notify_one();
+        }
         let before = self.secrets_revision.lock().replace(reply.secrets_revision.clone());
         if before.is_some_and(|before| before != reply.secrets_revision) {
             self.readiness.check_soon();

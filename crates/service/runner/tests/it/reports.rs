@@ -1,11 +1,11 @@
 //! What a runner reports of itself.
 
-use rcrt_breadcrumb::{RunnerInfo, SlotCount};
+use rcrt_breadcrumb::{CallState, ResponseStatus, RunnerDrain, RunnerInfo, SlotCount};
 use rcrt_runner::RunnerOptions;
 use serde_json::json;
 
 use crate::fake::Fake;
-use crate::fixture::{Fixture, PATIENCE, code, native, options};
+use crate::fixture::{Fixture, PATIENCE, Running, code, native, options};
 
 /// The fixture's one runner, once it is listed like this.
 async fn listed(fixture: &Fixture, passes: impl Fn(&RunnerInfo) -> bool) -> RunnerInfo {
@@ -61,4 +61,39 @@ async fn a_runner_is_listed_with_its_load_until_it_has_drained() {
     waits.add_permits(2);
     runner.stop().await;
     assert!(fixture.person.runners().await.unwrap().is_empty());
+}
+
+/// Through the queue only, and through local dispatch.
+#[tokio::test]
+async fn a_runner_that_is_asked_to_drain_leaves_calls_in_the_queue_until_it_may_take_them_again() {
+    for is_local in [false, true] {
+        let (fixture, fake) = (Fixture::new().await, Fake::new());
+        fixture.create(code("computes", json!({}))).await;
+        let gate = fake.waits("computes");
+        let options = options();
+        let runner_id = options.runner_id;
+        let runner = if is_local {
+            fixture.start_with(&fake, options)
+        } else {
+            Running::start(fixture.runner.clone(), &fake, options)
+        };
+        listed(&fixture, |_| true).await;
+        let running = fixture.ask("computes", json!({})).await;
+        fake.until(|progress| progress.begun == 1).await;
+
+        let asked = fixture.person.drain_runner(runner_id, RunnerDrain { drain: true }).await.unwrap();
+        assert!(asked.drain_requested);
+        listed(&fixture, |runner| runner.draining).await;
+        let waiting = fixture.ask("computes", json!({})).await;
+        gate.add_permits(1);
+        assert_eq!(fixture.answer(running).await.status, ResponseStatus::Success);
+        listed(&fixture, |runner| (runner.claimed, runner.running) == (0, 0)).await;
+        assert_eq!(fixture.person.call(waiting).await.unwrap().state, CallState::Queued);
+
+        gate.add_permits(1);
+        fixture.person.drain_runner(runner_id, RunnerDrain { drain: false }).await.unwrap();
+        assert_eq!(fixture.answer(waiting).await.status, ResponseStatus::Success);
+        listed(&fixture, |runner| !runner.draining).await;
+        runner.stop().await;
+    }
 }

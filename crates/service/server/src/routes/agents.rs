@@ -1,7 +1,7 @@
 //! Agents of the caller's tenant, and their keys.
 
 use axum::{Json, extract::State, http::StatusCode};
-use rcrt_breadcrumb::{AgentInfo, AgentRegistration, Identity, NewAgent, NewAgentKey, Profile, Role, Violations};
+use rcrt_breadcrumb::{AgentInfo, AgentRegistration, Identity, NewAgent, NewAgentKey, Profile, Role, SelectorSubscription, StoreError, Violations};
 
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -104,7 +104,27 @@ pub async fn list(State(state): State<ServerState>, caller: Caller, query: Query
     params(("id" = Uuid, Path)), responses((status = 200, body = AgentInfo)))]
 pub async fn get(State(state): State<ServerState>, caller: Caller, PathId(id): PathId) -> Reply<AgentInfo> {
     let agent = state.tenancy.agent(caller.identity.owner_id, id).await?;
-    Ok(Json(agent.ok_or(rcrt_breadcrumb::StoreError::NotFound { what: "agent", id })?))
+    Ok(Json(agent.ok_or(StoreError::NotFound { what: "agent", id })?))
+}
+
+/// List the selectors of an agent
+///
+/// Which events its streams have, for curators. An agent reads and changes its own at
+/// `/subscriptions/selectors`.
+#[utoipa::path(get, path = "/agents/{id}/selectors", tag = "agents", operation_id = "list_agent_selectors",
+    params(("id" = Uuid, Path)), responses((status = 200, body = Vec<SelectorSubscription>)))]
+pub async fn selectors(
+    State(state): State<ServerState>,
+    caller: Caller,
+    PathId(id): PathId,
+    query: Query,
+) -> Result<Json<Vec<SelectorSubscription>>, Problem> {
+    query.finish()?;
+    let is_known = state.auth == AuthMode::Open || state.tenancy.agent(caller.identity.owner_id, id).await?.is_some();
+    if !is_known {
+        return Err(StoreError::NotFound { what: "agent", id }.into());
+    }
+    Ok(Json(caller.store.selectors_of(id).await?))
 }
 
 /// Give an agent a new key

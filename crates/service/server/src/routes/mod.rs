@@ -155,6 +155,7 @@ fn operations_of_the_api() -> Vec<RouteEntry> {
         entry(RUNNERS, routes!(calls::release)),
         entry(RUNNERS, routes!(runners::report)),
         entry(CURATORS, routes!(runners::list)),
+        entry(CURATORS, routes!(runners::drain)),
         // Secrets
         entry(CURATORS, routes!(secrets::create)),
         entry(RUNNERS, routes!(secrets::list)),
@@ -167,6 +168,7 @@ fn operations_of_the_api() -> Vec<RouteEntry> {
         entry(CURATORS, routes!(agents::create)),
         entry(CURATORS, routes!(agents::list)),
         entry(RUNNERS, routes!(agents::get)),
+        entry(CURATORS, routes!(agents::selectors)),
         entry(CURATORS, routes!(agents::put)),
         entry(CURATORS, routes!(agents::rotate_key)),
         entry(CURATORS, routes!(agents::delete)),

@@ -5,11 +5,12 @@ use std::time::Instant;
 use axum::Json;
 use axum::http::{HeaderName, HeaderValue};
 use axum::response::Response;
-use rcrt_breadcrumb::{RUNNERS_WAIT, ReportReply, RunnerInfo, RunnerReport};
+use rcrt_breadcrumb::{RUNNERS_WAIT, ReportReply, RunnerDrain, RunnerInfo, RunnerReport};
 use uuid::Uuid;
 
 use crate::auth::access::Caller;
 use crate::http::json_body::JsonBody;
+use crate::http::path::PathId;
 use crate::http::query::Query;
 use crate::routes::replies::Reply;
 
@@ -36,6 +37,21 @@ pub async fn report(caller: Caller, JsonBody(report): JsonBody<RunnerReport>) ->
 pub async fn list(caller: Caller, query: Query) -> Reply<Vec<RunnerInfo>> {
     query.finish()?;
     Ok(Json(caller.store.runners().await?))
+}
+
+/// Drain a runner
+///
+/// Asks a live runner to take no more calls and to finish those that it has, or to take calls
+/// again. It follows within about a second; `draining` in the list says that it has. It keeps
+/// running: stop its process when its calls have ended. The wish ends with the runner's lease.
+#[utoipa::path(post, path = "/runners/{id}/drain", tag = "calls", operation_id = "drain_runner",
+    params(("id" = Uuid, Path)), request_body = RunnerDrain, responses((status = 200, body = RunnerInfo)))]
+pub async fn drain(
+    caller: Caller,
+    PathId(id): PathId,
+    JsonBody(drain): JsonBody<RunnerDrain>,
+) -> Reply<RunnerInfo> {
+    Ok(Json(caller.store.drain_runner(id, drain).await?))
 }
 
 /// Adds the header if runners are behind. Only a write that took as long as it waits for runners

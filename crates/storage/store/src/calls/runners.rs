@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
-use rcrt_breadcrumb::{LiveRunner, RUNNERS_WAIT, ReportReply, RunnerInfo, RunnerReport, RunnerSlots, StoreError};
+use rcrt_breadcrumb::{LiveRunner, RUNNERS_WAIT, ReportReply, RunnerDrain, RunnerInfo, RunnerReport, RunnerSlots, StoreError};
 use sqlx::types::Json;
 use uuid::Uuid;
 
@@ -29,6 +29,7 @@ from_row! {
         applied: i64,
         slots: Json<RunnerSlots>,
         draining: bool,
+        drain_requested: bool,
         /// Since the row was written.
         age_ms: f64,
         left_ms: f64,
@@ -45,6 +46,7 @@ from_row! {
         claimed: i64,
         running: i64,
         draining: bool,
+        drain_requested: bool,
         started_at: DateTime<Utc>,
         allowed_private_hosts: Vec<String>,
         reported_at: DateTime<Utc>,
@@ -55,7 +57,7 @@ from_row! {
 /// Writes only what is new: a repeated report within the first third of the lease only reads.
 pub(crate) async fn report(mut tx: TenantTransaction, report: &RunnerReport) -> Result<ReportReply> {
     let mut live: Vec<RunnerRow> = sqlx::query_as(
-        "SELECT runner_id, host, working_folder, applied, slots, draining,
+        "SELECT runner_id, host, working_folder, applied, slots, draining, drain_requested,
             extract(epoch FROM clock_timestamp() - reported_at)::float8 * 1000 AS age_ms,
             extract(epoch FROM live_until - clock_timestamp())::float8 * 1000 AS left_ms
          FROM runners WHERE live_until > clock_timestamp() ORDER BY runner_id",
@@ -71,6 +73,7 @@ pub(crate) async fn report(mut tx: TenantTransaction, report: &RunnerReport) -> 
     .fetch_one(tx.connection())
     .await?;
     let own = live.iter().position(|row| row.runner_id == report.runner_id);
+    let drain = own.is_some_and(|own| live[own].drain_requested);
     if report.lease_ms == 0 {
         sqlx::query("DELETE FROM runners WHERE runner_id = $1").bind(report.runner_id).execute(tx.connection()).await?;
         if let Some(own) = own {
@@ -86,6 +89,7 @@ pub(crate) async fn report(mut tx: TenantTransaction, report: &RunnerReport) -> 
                 applied: report.applied.0,
                 slots: Json(report.slots),
                 draining: report.draining,
+                drain_requested: false,
                 age_ms: 0.0,
                 left_ms: report.lease_ms as f64,
             });
@@ -98,7 +102,7 @@ pub(crate) async fn report(mut tx: TenantTransaction, report: &RunnerReport) -> 
         working_folder: row.working_folder,
         lease_left_ms: row.left_ms.max(0.0) as u64,
     });
-    Ok(ReportReply { runners: runners.collect(), secrets_revision })
+    Ok(ReportReply { runners: runners.collect(), secrets_revision, drain })
 }
 
 fn is_news(row: &RunnerRow, report: &RunnerReport) -> bool {
@@ -145,6 +149,10 @@ async fn upsert(tx: &mut TenantTransaction, report: &RunnerReport) -> Result<()>
 /// The live runners, the oldest first. Their calls are counted from the queue, by the index of
 /// leased calls.
 pub(crate) async fn list(mut tx: TenantTransaction) -> Result<Vec<RunnerInfo>> {
+    read(&mut tx).await
+}
+
+async fn read(tx: &mut TenantTransaction) -> Result<Vec<RunnerInfo>> {
     let rows: Vec<InfoRow> = sqlx::query_as(
         "WITH held AS (
             SELECT runner_id, count(*) FILTER (WHERE state = 'claimed') AS claimed,
@@ -166,12 +174,25 @@ pub(crate) async fn list(mut tx: TenantTransaction) -> Result<Vec<RunnerInfo>> {
         claimed: row.claimed.unsigned_abs(),
         running: row.running.unsigned_abs(),
         draining: row.draining,
+        drain_requested: row.drain_requested,
         started_at: row.started_at,
         reported_at: row.reported_at,
         lease_left_ms: row.left_ms.max(0.0) as u64,
         allowed_private_hosts: row.allowed_private_hosts,
     });
     Ok(runners.collect())
+}
+
+/// Asks a runner to drain, or to take calls again. It reads that with its next report.
+pub(crate) async fn drain(mut tx: TenantTransaction, id: Uuid, drain: RunnerDrain) -> Result<RunnerInfo> {
+    sqlx::query("UPDATE runners SET drain_requested = $2 WHERE runner_id = $1 AND live_until > clock_timestamp()")
+        .bind(id)
+        .bind(drain.drain)
+        .execute(tx.connection())
+        .await?;
+    let asked = read(&mut tx).await?.into_iter().find(|runner| runner.runner_id == id);
+    tx.commit().await?;
+    asked.ok_or_else(|| StoreError::NotFound { what: "runner", id }.into())
 }
 
 /// The live runners that have not applied the newest change of this record.
@@ -238,6 +259,7 @@ mod tests {
             applied: 1,
             slots: Json(report.slots),
             draining: false,
+            drain_requested: false,
             age_ms,
             left_ms: 15_000.0 - age_ms,
         };

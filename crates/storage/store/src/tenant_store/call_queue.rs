@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use rcrt_breadcrumb::{
     AnsweredTerms, Call, CallQueue, Claim, ClaimRequest, ClaimTerms, Created, Lease, LeaseState, NewBreadcrumb,
-    Release, ReportReply, RunnerInfo, RunnerReport, Runners, StoreError, Violations,
+    Release, ReportReply, RunnerDrain, RunnerInfo, RunnerReport, Runners, StoreError, Violations,
 };
 use uuid::Uuid;
 
@@ -94,6 +94,10 @@ impl Runners for TenantStore {
 
     async fn runners(&self) -> Result<Vec<RunnerInfo>, StoreError> {
         Ok(runners::list(self.begin().await?).await?)
+    }
+
+    async fn drain_runner(&self, id: Uuid, drain: RunnerDrain) -> Result<RunnerInfo, StoreError> {
+        Ok(runners::drain(self.begin().await?, id, drain).await?)
     }
 
     async fn runners_behind(&self, tool: Uuid) -> Result<Vec<Uuid>, StoreError> {

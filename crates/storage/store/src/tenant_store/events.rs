@@ -39,6 +39,10 @@ impl Selectors for TenantStore {
         Ok(selectors::list(&mut self.begin().await?, self.actor.on_behalf_of).await?)
     }
 
+    async fn selectors_of(&self, agent: Uuid) -> Result<Vec<SelectorSubscription>, StoreError> {
+        Ok(selectors::list(&mut self.begin().await?, agent).await?)
+    }
+
     async fn update_selector(&self, id: Uuid, selector: Selector) -> Result<SelectorSubscription, StoreError> {
         selector.check()?;
         let updated =

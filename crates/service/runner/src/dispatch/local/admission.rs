@@ -114,7 +114,8 @@ impl LocalAdmission {
             Backlog::Of(tools) => tools.contains(tool),
         };
         let runner = &self.calls.call_runner;
-        if passes_over || runner.stop.is_cancelled() || self.calls.is_writing_too_many_responses() {
+        let takes_none = runner.stop.is_cancelled() || self.calls.slots.is_held();
+        if passes_over || takes_none || self.calls.is_writing_too_many_responses() {
             return None;
         }
         runner.tool_access.ready_now(tool, rights)

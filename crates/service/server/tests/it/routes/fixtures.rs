@@ -129,6 +129,7 @@ pub const FIXTURES: &[Fixture] = &[
             "started_at": "2026-01-31T12:00:00Z",
             "slots": {"worker": {"used": 0, "free": 1}, "waiting": {"used": 0, "free": 1}}}"#, 200, 200),
     fixture("GET /runners", "/runners", "", 200, 200),
+    fixture("POST /runners/{id}/drain", "/runners/{runner}/drain", r#"{"drain": true}"#, 200, 404),
     // A2A: only the agent that sent a task's message sees the task. No skill is offered here.
     fixture("GET /.well-known/agent-card.json", "/.well-known/agent-card.json", "", 200, 200),
     fixture("GET /.well-known/agent-card.json/", "/.well-known/agent-card.json/", "", 200, 200),
@@ -157,6 +158,7 @@ pub const FIXTURES: &[Fixture] = &[
     fixture("POST /agents", "/agents", r#"{"name": "fixture", "roles": ["emitter"]}"#, 201, 201),
     fixture("GET /agents", "/agents", "", 200, 200),
     fixture("GET /agents/{id}", "/agents/{agent}", "", 200, 404),
+    fixture("GET /agents/{id}/selectors", "/agents/{agent}/selectors", "", 200, 404),
     fixture("POST /agents/{id}/rotate-key", "/agents/{agent}/rotate-key", "", 200, 404),
     fixture("DELETE /agents/{id}", "/agents/{agent}", "", 200, 404),
     // Hygiene

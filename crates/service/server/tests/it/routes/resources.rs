@@ -47,6 +47,14 @@ impl Resources {
             let claims = world.post("/calls/claim", &resources.curator, claim).await.ok().json();
             resources.ids.push(("{lease}", claims[0]["lease"].to_string()));
         }
+        if names("{runner}") {
+            let slots = json!({"used": 0, "free": 1});
+            let id = Uuid::new_v4();
+            let report = json!({"runner_id": id, "lease_ms": 600_000, "applied": 0, "host": resources.mark, "version": "1",
+                "draining": false, "started_at": "2026-01-31T12:00:00Z", "slots": {"worker": slots, "waiting": slots}});
+            world.post("/runners", &resources.curator, report).await.ok();
+            resources.ids.push(("{runner}", id.to_string()));
+        }
         if names("{ticket}") {
             let ticket = world.post("/auth/ticket", &resources.curator, json!({})).await.ok().json();
             resources.ids.push(("{ticket}", ticket["ticket"].as_str().unwrap().to_owned()));
