@@ -463,6 +463,29 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/agents/{id}/selectors": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the selectors of an agent
+         * @description Which events its streams have, for curators. An agent reads and changes its own at
+         *     `/subscriptions/selectors`.
+         *
+         *     Roles: curator.
+         */
+        get: operations["list_agent_selectors"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/agents/{id}/webhooks": {
         parameters: {
             query?: never;
@@ -1510,6 +1533,30 @@ export interface paths {
          *     Roles: curator, runner.
          */
         post: operations["report_runner"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/runners/{id}/drain": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Drain a runner
+         * @description Asks a live runner to take no more calls and to finish those that it has, or to take calls
+         *     again. It follows within about a second; `draining` in the list says that it has. It keeps
+         *     running: stop its process when its calls have ended. The wish ends with the runner's lease.
+         *
+         *     Roles: curator.
+         */
+        post: operations["drain_runner"];
         delete?: never;
         options?: never;
         head?: never;
@@ -3306,6 +3353,8 @@ export interface components {
         };
         /** @description The reply to a [`RunnerReport`]. */
         ReportReply: {
+            /** @description An operator wants the runner that reports to take no more calls. */
+            drain?: boolean;
             /** @description All live runners of the tenant, with the one that reports. */
             runners: components["schemas"]["LiveRunner"][];
             /** @description Changes with every change of a secret or a grant. */
@@ -3369,6 +3418,11 @@ export interface components {
          * @enum {string}
          */
         Role: "curator" | "emitter" | "subscriber" | "runner" | "caller";
+        /** @description What an operator wants of a runner. */
+        RunnerDrain: {
+            /** @description True: it takes no more calls and finishes those that it has. False: it takes calls again. */
+            drain: boolean;
+        };
         /** @description A runner of the tenant whose lease has not ended, with its load. */
         RunnerInfo: {
             /** @description The private hosts that its tools can reach, as `[TOOL=]HOST[:PORT]`. */
@@ -3378,6 +3432,8 @@ export interface components {
              * @description Calls that it has claimed and not started.
              */
             claimed: number;
+            /** @description An operator wants it to drain. It follows with its next report. */
+            drain_requested: boolean;
             /** @description It takes no more calls and finishes those that it has. */
             draining: boolean;
             host: string;
@@ -4787,6 +4843,37 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Done"];
+                };
+            };
+            /** @description Refused: a problem document that says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_agent_selectors: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description List the selectors of an agent */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SelectorSubscription"][];
                 };
             };
             /** @description Refused: a problem document that says why */
@@ -6664,6 +6751,41 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ReportReply"];
+                };
+            };
+            /** @description Refused: a problem document that says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    drain_runner: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RunnerDrain"];
+            };
+        };
+        responses: {
+            /** @description Drain a runner */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunnerInfo"];
                 };
             };
             /** @description Refused: a problem document that says why */

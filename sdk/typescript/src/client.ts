@@ -232,6 +232,11 @@ export class Rcrt {
     return await this.#transport.json("get", "/subscriptions/selectors", { ...options, again: true });
   }
 
+  /** The selectors of another agent, for curators. */
+  async agentSelectors(id: string, options: RequestOptions = {}): Promise<shapes.SelectorSubscription[]> {
+    return await this.#transport.json("get", "/agents/{id}/selectors", { ...options, path: { id }, again: true });
+  }
+
   async updateSelector(id: string, selector: shapes.Selector, options: RequestOptions = {}): Promise<shapes.SelectorSubscription> {
     return await this.#transport.json("put", "/subscriptions/selectors/{id}", { ...options, path: { id }, body: selector, again: true });
   }
@@ -387,6 +392,11 @@ export class Rcrt {
   /** The live runners with their slots and calls, the oldest first; for curators. */
   async runners(options: RequestOptions = {}): Promise<shapes.RunnerInfo[]> {
     return await this.#transport.json("get", "/runners", { ...options, again: true });
+  }
+
+  /** Asks a live runner to take no more calls, or to take calls again; for curators. */
+  async drainRunner(id: string, drain: boolean, options: RequestOptions = {}): Promise<shapes.RunnerInfo> {
+    return await this.#transport.json("post", "/runners/{id}/drain", { ...options, path: { id }, body: { drain }, again: true });
   }
 
   // For runners

@@ -253,6 +253,10 @@ class Rcrt:
     async def list_selectors(self) -> list[types.SelectorSubscription]:
         return cast(list[types.SelectorSubscription], await self._read("/subscriptions/selectors"))
 
+    async def agent_selectors(self, id: str) -> list[types.SelectorSubscription]:
+        """The selectors of another agent, for curators."""
+        return cast(list[types.SelectorSubscription], await self._read("/agents/{id}/selectors", {"id": id}))
+
     async def update_selector(self, id: str, selector: types.Selector) -> types.SelectorSubscription:
         path = "/subscriptions/selectors/{id}"
         changed = await self._transport.json("PUT", path, at={"id": id}, body=selector, again=True)
@@ -471,6 +475,11 @@ class Rcrt:
     async def runners(self) -> list[types.RunnerInfo]:
         """The live runners with their slots and calls, the oldest first; for curators."""
         return cast(list[types.RunnerInfo], await self._read("/runners"))
+
+    async def drain_runner(self, runner_id: str, drain: bool) -> types.RunnerInfo:
+        """Asks a live runner to take no more calls, or to take calls again; for curators."""
+        at, body = {"id": runner_id}, {"drain": drain}
+        return cast(types.RunnerInfo, await self._transport.json("POST", "/runners/{id}/drain", at=at, body=body, again=True))
 
     # For runners
 

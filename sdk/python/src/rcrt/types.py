@@ -1030,12 +1030,17 @@ class ReleaseRequest(TypedDict):
     release: Release
 
 
-class ReportReply(TypedDict):
-    """The reply to a [`RunnerReport`]."""
+class _ReportReply(TypedDict):
     runners: list[LiveRunner]
     """All live runners of the tenant, with the one that reports."""
     secrets_revision: str
     """Changes with every change of a secret or a grant."""
+
+
+class ReportReply(_ReportReply, total=False):
+    """The reply to a [`RunnerReport`]."""
+    drain: bool
+    """An operator wants the runner that reports to take no more calls."""
 
 
 class Requeued(TypedDict):
@@ -1081,11 +1086,19 @@ class RevokedTokens(_RevokedTokens, total=False):
     """`true`: no token with the id `jti` is listed. It is refused should it appear."""
 
 
+class RunnerDrain(TypedDict):
+    """What an operator wants of a runner."""
+    drain: bool
+    """True: it takes no more calls and finishes those that it has. False: it takes calls again."""
+
+
 class _RunnerInfo(TypedDict):
     allowed_private_hosts: list[str]
     """The private hosts that its tools can reach, as `[TOOL=]HOST[:PORT]`."""
     claimed: int
     """Calls that it has claimed and not started."""
+    drain_requested: bool
+    """An operator wants it to drain. It follows with its next report."""
     draining: bool
     """It takes no more calls and finishes those that it has."""
     host: str
