@@ -50,6 +50,7 @@ LARGE: LargeResult = {
 LEASE: Any = {"request": "r", "fence": 1}
 ANY: Any = {}
 METHODS: dict[str, Callable[[Rcrt], Awaitable[Any]]] = {
+    "agent_selectors": lambda rcrt: rcrt.agent_selectors("a"),
     "audit_log": lambda rcrt: rcrt.audit_log(),
     "call": lambda rcrt: rcrt.call("calculator"),
     "call_for": lambda rcrt: rcrt.call_for("openai", CALL),
@@ -74,6 +75,7 @@ METHODS: dict[str, Callable[[Rcrt], Awaitable[Any]]] = {
     "delete_selector": lambda rcrt: rcrt.delete_selector("s"),
     "delete_tenant": lambda rcrt: rcrt.delete_tenant("t"),
     "delete_webhook": lambda rcrt: rcrt.delete_webhook("a", "w"),
+    "drain_runner": lambda rcrt: rcrt.drain_runner("r", True),
     "each_breadcrumb": lambda rcrt: anext(rcrt.each_breadcrumb()),
     "egress_log": lambda rcrt: rcrt.egress_log(),
     "events": lambda rcrt: anext(rcrt.events()),

@@ -41,6 +41,7 @@ const large = { type: "large_result", text: "a", kind: "text" as const, characte
 const lease = { request: "r", fence: 1 };
 const any = {} as never;
 const METHODS: Record<string, (client: Rcrt) => Promise<unknown>> = {
+  agentSelectors: (client) => client.agentSelectors("a"),
   auditLog: (client) => client.auditLog(),
   call: (client) => client.call("calculator"),
   callFor: (client) => client.callFor("openai", call),
@@ -65,6 +66,7 @@ const METHODS: Record<string, (client: Rcrt) => Promise<unknown>> = {
   deleteSelector: (client) => client.deleteSelector("s"),
   deleteTenant: (client) => client.deleteTenant("t"),
   deleteWebhook: (client) => client.deleteWebhook("a", "w"),
+  drainRunner: (client) => client.drainRunner("r", true),
   eachBreadcrumb: (client) => client.eachBreadcrumb().next(),
   egressLog: (client) => client.egressLog(),
   events: (client) => client.events().next(),
