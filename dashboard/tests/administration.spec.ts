@@ -1,4 +1,4 @@
-import { expect, test } from "./world";
+import { Api, expect, test } from "./world";
 
 test("an agent is made, gets a new key, and is deleted", async ({ page, open }) => {
   await open("agents");
@@ -145,4 +145,35 @@ test("the runners show their load", async ({ page, open }) => {
   await expect(runners.getByText("ready", { exact: true })).toBeVisible();
   await expect(runners).toContainText(/\d+ of \d+ used/);
   await expect(page.getByRole("region", { name: "Server" })).toContainText("Event lag");
+});
+
+test("a runner is drained, and takes calls again", async ({ api, page, open }) => {
+  await open("health");
+  const runner = page.getByRole("region", { name: "Runners" });
+  await expect(runner.getByText("ready", { exact: true })).toBeVisible();
+  await runner.getByRole("button", { name: "Drain" }).click();
+  await expect(page.getByRole("dialog")).toContainText("No other runner is ready");
+  await page.getByRole("button", { name: "Drain it" }).click();
+  await expect(runner.getByText("draining: takes no more calls")).toBeVisible();
+  const { request } = await api.call("echo", { message: "waits" }, { wait: 0 });
+  const state = async () => (await api.send<{ state: string }>("GET", `/calls/${request}`)).state;
+  expect(await state()).toBe("queued");
+  await runner.getByRole("button", { name: "Take calls again" }).click();
+  await expect(runner.getByText("ready", { exact: true })).toBeVisible();
+  await expect.poll(state).toBe("finished");
+});
+
+test("selectors are shown for every agent, and removed by their own", async ({ api, page, open }) => {
+  const token = await api.agent("follows notes", ["subscriber"]);
+  const own = new Api(api.url, token);
+  await own.send("POST", "/subscriptions/selectors", { any_tags: ["followed:note"] });
+  await open("agents");
+  await page.getByRole("link", { name: "follows notes" }).click();
+  await expect(page.getByText("followed:note")).toBeVisible();
+  await expect(page.getByRole("button", { name: "Remove" })).toHaveCount(0);
+  await page.addInitScript((given) => sessionStorage.setItem("rcrt.token", given), token);
+  await page.reload();
+  await page.getByRole("button", { name: "Remove" }).click();
+  await page.getByRole("button", { name: "Remove the selector" }).click();
+  await expect(page.getByText("every event that it can see")).toBeVisible();
 });

@@ -243,6 +243,43 @@ test("a tool is made from a template, and from a REST description", async ({ pag
   await expect(page.getByRole("region", { name: "Example 1" })).toContainText("passed");
 });
 
+test("a tool is made from an OpenAPI document in YAML, also from a file", async ({ page, open }) => {
+  await open("editor?from=rest");
+  const document = `# Pets
+openapi: 3.1.0
+servers:
+  - url: https://pets.example.com/v2
+paths:
+  /pets/{id}:
+    get:
+      operationId: getPet
+      summary: Reads a pet.
+      parameters:
+        - {name: id, in: path, required: true, schema: {type: integer}, example: 7}
+      responses:
+        200:
+          content:
+            application/json:
+              schema: {$ref: "#/components/schemas/Pet"}
+              example: {name: Rex}
+components:
+  schemas:
+    Pet: {type: object, properties: {name: {type: string}}, required: [name]}
+`;
+  const text = page.getByLabel(/^OpenAPI document/);
+  await text.fill("openapi: [3.1.0");
+  await expect(page.getByRole("alert")).toContainText("neither JSON nor YAML");
+  await text.fill("swagger: '2.0'");
+  await expect(page.getByRole("alert")).toContainText("Swagger 2");
+  await page.getByLabel(/^Or a file/).setInputFiles({ name: "pets.yaml", mimeType: "application/yaml", buffer: Buffer.from(document) });
+  await expect(page.getByLabel("Operation")).toContainText("GET /pets/{id}");
+  await expect(page.getByLabel(/^Name \(by/)).toHaveValue("getPet");
+  await page.getByRole("button", { name: "Write the tool" }).click();
+  await expect(problems(page)).toContainText("No problems");
+  await page.getByRole("button", { name: "Run examples" }).click();
+  await expect(page.getByRole("region", { name: "Example 1" })).toContainText("passed");
+});
+
 test("an author that is no curator publishes its own tool, and changes no other", async ({ api, page, open }) => {
   await slug(api, "of-others");
   await page.addInitScript((token) => sessionStorage.setItem("rcrt.token", token), await api.agent("writes tools", ["emitter", "subscriber"]));

@@ -144,6 +144,19 @@ test("50,000 calls are scrolled without long frames", async ({ page, open }) => 
   console.log(`50,000 calls: ${median.toFixed(1)} ms of processor time for a frame, 99 %: ${slow.toFixed(1)} ms`);
   expect(await page.locator("a.call").count()).toBeLessThan(80);
   expect(median).toBeLessThan(16);
+
+  // The keyboard and readers of screens meet the rows in their order.
+  const positions = () => page.locator("li[aria-posinset]").evaluateAll((rows) => rows.map((row) => Number(row.getAttribute("aria-posinset"))));
+  await expect.poll(async () => (await positions()).every((position, at, all) => at === 0 || position === (all[at - 1] ?? 0) + 1)).toBe(true);
+  await page.evaluate(() => document.querySelector(".viewport")?.scrollTo(0, 0));
+  await page.getByRole("heading", { name: "Live" }).click();
+  for (let row = 0; row < 60; row++) await page.keyboard.press("j");
+  const focused = page.locator("li[aria-posinset]:focus-within");
+  await expect(focused).toHaveAttribute("aria-posinset", "60");
+  await expect(focused.locator("a")).toHaveAttribute("href", new RegExp(at(59)));
+  // A row that left the view does not hand its focus to another one.
+  await page.evaluate(() => document.querySelector(".viewport")?.scrollBy(0, 20_000));
+  await expect(focused).toHaveCount(0);
 });
 
 test("all tabs share one event stream", async ({ api, page, open, context }) => {
@@ -164,6 +177,32 @@ test("all tabs share one event stream", async ({ api, page, open, context }) => 
   await page.close();
   await api.call("echo", { message: "for the other" }, { session: "tabs" });
   await expect(other.locator("a.call")).toHaveCount(2);
+});
+
+test("sessions are listed with the newest first, and one is opened with the keyboard", async ({ api, page, open }) => {
+  await api.call("echo", { message: "one" }, { session: "listed-1" });
+  await api.call("echo", { message: "two" }, { session: "listed-2" });
+  await api.call("calculator", { expression: "1/0" }, { session: "listed-1" });
+  await open("sessions?q=listed-");
+  const rows = page.getByRole("list", { name: "Sessions" }).getByRole("link");
+  await expect(rows).toHaveCount(2);
+  await expect(rows.first()).toContainText("listed-1");
+  await expect(rows.first()).toContainText("calculator, echo");
+  await expect(rows.first()).toContainText("2 calls");
+  await expect(rows.first()).toContainText("1 failed");
+  // A new call appears by itself.
+  await api.call("echo", { message: "three" }, { session: "listed-2" });
+  await expect(rows.first()).toContainText("listed-2");
+  await page.getByRole("heading", { name: "Sessions" }).click();
+  await page.keyboard.press("/");
+  await page.keyboard.type("1");
+  await expect(rows).toHaveCount(1);
+  await page.getByRole("heading", { name: "Sessions" }).click();
+  await page.keyboard.press("j");
+  await page.keyboard.press("Enter");
+  await expect(page.getByRole("heading", { name: "Session listed-1" })).toBeVisible();
+  await open("sessions?q=no-such-session");
+  await expect(page.getByText("No session has this name")).toBeVisible();
 });
 
 test("a session is read from its first call to its last", async ({ api, page, open }) => {

@@ -90,6 +90,7 @@ export async function fill(api: Api): Promise<Record<string, string>> {
     "call-with-children": `calls/${flow.request}`,
     "failed-call": `calls/${failed.request}`,
     "large-result": `calls/${large.request}`,
+    sessions: "sessions",
     session: "sessions/support-12",
     tools: "tools",
     tool: `tools/calculator?tab=run&call=${good.request}`,

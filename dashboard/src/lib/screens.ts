@@ -12,6 +12,7 @@ export function screens(): Screen[] {
   const { can } = session;
   const all: (Screen & { shown: boolean })[] = [
     { id: "live", name: "Live", key: "l", shown: true },
+    { id: "sessions", name: "Sessions", key: "n", shown: true },
     { id: "tools", name: "Tools", key: "t", shown: true },
     { id: "records", name: "Records", key: "r", shown: can.readRecords },
     { id: "memory", name: "Working memory", key: "m", shown: can.readRecords },

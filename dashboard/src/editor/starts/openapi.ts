@@ -15,14 +15,10 @@ export interface Operation {
 const METHODS = ["get", "post", "put", "patch", "delete"];
 const MOST_DEPTH = 12;
 
-/** Throws an error that says what is wrong with the document. */
-export function operationsOf(text: string): Operation[] {
-  let document: unknown;
-  try {
-    document = JSON.parse(text);
-  } catch (error) {
-    throw new Error(`The document is not JSON: ${(error as Error).message}`);
-  }
+/** Throws an error that says what is wrong with the document, which is JSON or YAML. */
+export async function operationsOf(text: string): Promise<Operation[]> {
+  const document = await parsed(text);
+  if (isObject(document) && document["swagger"] !== undefined) throw new Error("The document is of Swagger 2, which is not read. Convert it to OpenAPI 3.");
   if (!isObject(document) || !isObject(document["paths"])) throw new Error("The document has no paths, so it is no OpenAPI document.");
   const root = document;
   const servers = Array.isArray(root["servers"]) ? root["servers"] : [];
@@ -38,6 +34,23 @@ export function operationsOf(text: string): Operation[] {
   }
   if (found.length === 0) throw new Error("The document has no operations.");
   return found;
+}
+
+async function parsed(text: string): Promise<unknown> {
+  // What begins so is meant as JSON: YAML's message about a mistake in it would not help.
+  if (/^\s*[{[]/.test(text)) {
+    try {
+      return JSON.parse(text);
+    } catch (error) {
+      throw new Error(`The document is not JSON: ${(error as Error).message}`);
+    }
+  }
+  const { parse } = await import("yaml");
+  try {
+    return parse(text, { logLevel: "error" });
+  } catch (error) {
+    throw new Error(`The document is neither JSON nor YAML: ${(error as Error).message}`);
+  }
 }
 
 function operationOf(root: Json, server: string, path: string, method: string, operation: Json, item: Json): Operation {
