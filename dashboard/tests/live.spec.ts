@@ -1,3 +1,4 @@
+import { idAt, loadAll, scroll, serveManyCalls } from "./frames";
 import { expect, test } from "./world";
 
 test("calls appear as they happen, and one is opened with the keyboard", async ({ api, page, open }) => {
@@ -97,52 +98,15 @@ test("a burst of calls does not fill the page or lose one", async ({ api, page, 
 
 test("50,000 calls are scrolled without long frames", async ({ page, open }) => {
   test.slow();
-  const many = 50_000;
-  const at = (index: number) => `0198c0de-0000-7000-8000-${String(many - index).padStart(12, "0")}`;
-  await page.route(/\/calls\?/, async (route) => {
-    const query = new URL(route.request().url()).searchParams;
-    const before = query.get("before");
-    const from = before === null ? 0 : many - Number(before.slice(-12)) + 1;
-    const calls = Array.from({ length: Math.min(200, many - from) }, (_, index) => {
-      const request = at(from + index);
-      const queued_at = new Date(Date.UTC(2026, 0, 1) - (from + index) * 1000).toISOString();
-      return { request, request_id: request, tool: `tool-${index % 7}`, state: "finished", status: "success", attempt: 1, max_attempts: 1, cancel_requested: false, queued_at, finished_at: queued_at, duration_ms: 12 };
-    });
-    await route.fulfill({ json: { calls, ...(from + 200 < many ? { next: at(from + 199) } : {}) } });
-  });
+  await serveManyCalls(page);
   await open("live?tool=many");
   await expect(page.locator("a.call").first()).toBeVisible();
-  // To the end, which loads page after page.
-  await page.evaluate(async (all) => {
-    const viewport = document.querySelector(".viewport");
-    const size = () => Number(document.querySelector("li[aria-setsize]")?.getAttribute("aria-setsize"));
-    while (size() < all) {
-      viewport?.scrollTo(0, viewport.scrollHeight);
-      await new Promise((resolve) => requestAnimationFrame(resolve));
-    }
-    viewport?.scrollTo(0, 0);
-  }, many);
-  // The processor time of the page's main thread, in which other programs of a busy machine do not
-  // count. A display draws a frame every 16.7 ms.
-  const meter = await page.context().newCDPSession(page);
-  await meter.send("Performance.enable", { timeDomain: "threadTicks" });
-  const spent = async () => {
-    const { metrics } = await meter.send("Performance.getMetrics");
-    return (metrics.find(({ name }) => name === "TaskDuration")?.value ?? 0) * 1000;
-  };
-  const frames: number[] = [];
-  for (let frame = 0; frame < 200; frame++) {
-    const before = await spent();
-    await page.evaluate(async () => {
-      document.querySelector(".viewport")?.scrollBy(0, 600);
-      await new Promise((resolve) => requestAnimationFrame(resolve));
-    });
-    frames.push((await spent()) - before);
-  }
-  frames.sort((a, b) => a - b);
+  await loadAll(page);
+  const frames = await scroll(page);
   const [median, slow] = [frames[100] ?? Number.NaN, frames[197] ?? Number.NaN];
   console.log(`50,000 calls: ${median.toFixed(1)} ms of processor time for a frame, 99 %: ${slow.toFixed(1)} ms`);
   expect(await page.locator("a.call").count()).toBeLessThan(80);
+  // A display draws a frame every 16.7 ms.
   expect(median).toBeLessThan(16);
 
   // The keyboard and readers of screens meet the rows in their order.
@@ -153,7 +117,7 @@ test("50,000 calls are scrolled without long frames", async ({ page, open }) => 
   for (let row = 0; row < 60; row++) await page.keyboard.press("j");
   const focused = page.locator("li[aria-posinset]:focus-within");
   await expect(focused).toHaveAttribute("aria-posinset", "60");
-  await expect(focused.locator("a")).toHaveAttribute("href", new RegExp(at(59)));
+  await expect(focused.locator("a")).toHaveAttribute("href", new RegExp(idAt(59)));
   // A row that left the view does not hand its focus to another one.
   await page.evaluate(() => document.querySelector(".viewport")?.scrollBy(0, 20_000));
   await expect(focused).toHaveCount(0);

@@ -1,0 +1,61 @@
+/** A list of 50,000 calls, and what a frame costs while it scrolls. */
+import type { Page } from "@playwright/test";
+
+export const MANY = 50_000;
+const PAGE = 200;
+
+/** The id of the call at this place of the list, the newest first. */
+export function idAt(index: number): string {
+  return `0198c0de-0000-7000-8000-${String(MANY - index).padStart(12, "0")}`;
+}
+
+/** Answers the lists of calls as a server with so many calls does. */
+export async function serveManyCalls(page: Page): Promise<void> {
+  await page.route(/\/calls\?/, async (route) => {
+    const before = new URL(route.request().url()).searchParams.get("before");
+    const from = before === null ? 0 : MANY - Number(before.slice(-12)) + 1;
+    const calls = Array.from({ length: Math.min(PAGE, MANY - from) }, (_, index) => {
+      const request = idAt(from + index);
+      const queued_at = new Date(Date.UTC(2026, 0, 1) - (from + index) * 1000).toISOString();
+      return { request, request_id: request, tool: `tool-${index % 7}`, state: "finished", status: "success", attempt: 1, max_attempts: 1, cancel_requested: false, queued_at, finished_at: queued_at, duration_ms: 12 };
+    });
+    await route.fulfill({ json: { calls, ...(from + PAGE < MANY ? { next: idAt(from + PAGE - 1) } : {}) } });
+  });
+}
+
+/** Scrolls to the end, which loads page after page, and back. */
+export async function loadAll(page: Page): Promise<void> {
+  await page.evaluate(async (all) => {
+    const viewport = document.querySelector(".viewport");
+    const size = () => Number(document.querySelector("li[aria-setsize]")?.getAttribute("aria-setsize"));
+    while (size() < all) {
+      viewport?.scrollTo(0, viewport.scrollHeight);
+      await new Promise((resolve) => requestAnimationFrame(resolve));
+    }
+    viewport?.scrollTo(0, 0);
+  }, MANY);
+}
+
+/**
+ * The milliseconds of each frame while the list scrolls by most of a screen in each, sorted: the
+ * processor time of the page's main thread, in which other programs of a busy machine do not count.
+ */
+export async function scroll(page: Page, frames = 200): Promise<number[]> {
+  const meter = await page.context().newCDPSession(page);
+  await meter.send("Performance.enable", { timeDomain: "threadTicks" });
+  const spent = async () => {
+    const { metrics } = await meter.send("Performance.getMetrics");
+    return (metrics.find(({ name }) => name === "TaskDuration")?.value ?? 0) * 1000;
+  };
+  const took: number[] = [];
+  for (let frame = 0; frame < frames; frame++) {
+    const before = await spent();
+    await page.evaluate(async () => {
+      document.querySelector(".viewport")?.scrollBy(0, 600);
+      await new Promise((resolve) => requestAnimationFrame(resolve));
+    });
+    took.push((await spent()) - before);
+  }
+  await meter.detach();
+  return took.sort((a, b) => a - b);
+}
