@@ -65,3 +65,8 @@ export function sourceOf(context: Breadcrumb["context"] | undefined): string | u
   const source = (context?.["code"] as { source?: unknown } | undefined)?.source;
   return typeof source === "string" ? source : undefined;
 }
+
+/** The caller's own id of a call, by which its events are known before it is answered. */
+export function newRequestId(): string {
+  return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
