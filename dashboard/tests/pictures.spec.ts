@@ -31,6 +31,8 @@ test("the pictures", async ({ api, page, open, browser }) => {
         await page.getByText("Checking…").waitFor({ state: "hidden" });
         // The event stream keeps the network busy, so this is a time and not a signal.
         await page.waitForTimeout(1200);
+        // The type checker begins some time after the editor is open.
+        await page.getByText("Checking…").waitFor({ state: "hidden" });
         await shoot(page, `${name}-${colorScheme}`);
       }
     }
