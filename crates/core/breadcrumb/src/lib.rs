@@ -145,7 +145,8 @@ pub use public_address::{Purpose, reached_address, special_purpose};
 pub use quotas::{TenantCount, TenantQuotas, TenantUsage};
 pub use runner_protocol::{OLDEST_RUNNER_PROTOCOL, RUNNER_PROTOCOL, RUNNER_PROTOCOL_HEADER, check_runner_protocol};
 pub use runner_report::{
-    LiveRunner, MAX_ALLOWED_HOSTS, RUNNERS_WAIT, ReportReply, RunnerDrain, RunnerInfo, RunnerReport, RunnerSlots, SlotCount,
+    LiveRunner, MAX_ALLOWED_HOSTS, RUNNERS_WAIT, ReportReply, RunnerDrain, RunnerInfo, RunnerReport, RunnerSlots,
+    SlotCount,
 };
 pub use search::{MAX_DIMENSIONS, MAX_FOUND, MAX_QUESTION, Search, SearchMode, SearchResults};
 pub use secret::{

@@ -17,8 +17,8 @@ use crate::{
     AuditQuery, Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion, BreadcrumbView,
     Call, CallDetails, CallPage, CallQuery, CallStats, CallStatsQuery, Claim, ClaimRequest, ClaimTerms, Created,
     EgressEntry, EgressQuery, EgressRecord, EventNumber, HygieneRun, HygieneStats, Identity, Lease, LeaseState,
-    NewAgent, NewAgentKey, NewBreadcrumb, NewSecret, PublishRule, Release, ReportReply, RunnerDrain, RunnerInfo, RunnerReport,
-    Search, SearchResults, SecretChanges, SecretInfo, Selector, SelectorSubscription, SubscribeOptions,
+    NewAgent, NewAgentKey, NewBreadcrumb, NewSecret, PublishRule, Release, ReportReply, RunnerDrain, RunnerInfo,
+    RunnerReport, Search, SearchResults, SecretChanges, SecretInfo, Selector, SelectorSubscription, SubscribeOptions,
     SubscriptionStream, Tenancy, TenantCount, TenantInfo, TenantQuotas, TenantUsage, TokenInfo, TokenQuery,
     TokenRecord, TokenRevocation, ToolFailure, UnfinishedCalls, Webhooks,
 };

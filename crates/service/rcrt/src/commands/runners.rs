@@ -99,7 +99,8 @@ fn named<'a>(runners: &'a [RunnerInfo], name: &str) -> anyhow::Result<&'a Runner
             Err(Failure::NotFound(what).into())
         }
         (Some(_), Some(_)) => {
-            let what = format!("several live runners are on the host {name:?} or have an id that ends so; name one by its id");
+            let what =
+                format!("several live runners are on the host {name:?} or have an id that ends so; name one by its id");
             Err(Failure::Usage(what).into())
         }
     }

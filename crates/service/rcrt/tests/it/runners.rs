@@ -172,3 +172,33 @@ fn a_killed_runner_process_stops_counting_when_its_lease_ends() {
     drop(unable);
     assert_eq!(server.stop().0.code(), Some(0));
 }
+
+/// The runner is another process, as on another machine.
+#[test]
+fn a_runner_process_is_drained_and_takes_calls_again() {
+    let folder = TempDir::new().unwrap();
+    let server = Running::start(&folder.path().join("data"), &SERVER);
+    server.run(&["bootstrap", "--wait", "0"]).ends_with(0);
+    let runner = RunnerProcess::start(&server, &[]);
+    let id = runners(&server, 1)[0].as_str().unwrap().to_owned();
+    server.json(&["call", "list_scheduled_tasks", "{}"]);
+
+    let asked = server.json(&["runners", "drain", &id]);
+    assert_eq!((&asked["runner_id"], &asked["drain_requested"]), (&json!(id), &json!(true)), "{asked}");
+    while server.json(&["runners"])[0]["draining"] != true {}
+    let context = json!({"tool": "list_scheduled_tasks", "input": {}});
+    let request =
+        server.post("/breadcrumbs", &json!({"title": "t", "schema_name": "tool.request.v1", "context": context}));
+    let state = || server.json(&["calls", "show", request["id"].as_str().unwrap()])["state"].clone();
+    assert_eq!(state(), "queued");
+
+    // By the end of its id.
+    let line = server.run(&["runners", "resume", &id[24..]]).ends_with(0).stdout;
+    assert!(line.contains(&id) && line.contains("takes calls again"), "{line}");
+    while state() != "finished" {}
+    while server.json(&["runners"])[0]["draining"] != false {}
+    let unknown = server.run(&["runners", "drain", "nowhere"]).ends_with(3);
+    assert!(unknown.stderr.contains("no live runner has the id or the host \"nowhere\""), "{}", unknown.stderr);
+    drop(runner);
+    assert_eq!(server.stop().0.code(), Some(0));
+}

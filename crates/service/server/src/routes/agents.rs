@@ -1,7 +1,10 @@
 //! Agents of the caller's tenant, and their keys.
 
 use axum::{Json, extract::State, http::StatusCode};
-use rcrt_breadcrumb::{AgentInfo, AgentRegistration, Identity, NewAgent, NewAgentKey, Profile, Role, SelectorSubscription, StoreError, Violations};
+use rcrt_breadcrumb::{
+    AgentInfo, AgentRegistration, Identity, NewAgent, NewAgentKey, Profile, Role, SelectorSubscription, StoreError,
+    Violations,
+};
 
 use serde::Serialize;
 use utoipa::ToSchema;

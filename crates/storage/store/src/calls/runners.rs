@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
-use rcrt_breadcrumb::{LiveRunner, RUNNERS_WAIT, ReportReply, RunnerDrain, RunnerInfo, RunnerReport, RunnerSlots, StoreError};
+use rcrt_breadcrumb::{
+    LiveRunner, RUNNERS_WAIT, ReportReply, RunnerDrain, RunnerInfo, RunnerReport, RunnerSlots, StoreError,
+};
 use sqlx::types::Json;
 use uuid::Uuid;
 
