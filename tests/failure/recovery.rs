@@ -35,8 +35,8 @@ impl Embedded<'_> {
     fn remove_recovery_settings(&self) {
         let file = self.cluster.join("postgresql.conf");
         let text = fs::read_to_string(&file).unwrap();
-        let kept = text.lines().filter(|line| !RECOVERY.iter().any(|name| line.starts_with(name)));
-        fs::write(&file, kept.map(|line| format!("{line}\n")).collect::<String>()).unwrap();
+        let is_kept = |line: &&str| !RECOVERY.iter().any(|name| line.starts_with(name));
+        fs::write(&file, text.split_inclusive('\n').filter(is_kept).collect::<String>()).unwrap();
     }
 
     /// The running server's process id and the folder of its socket.

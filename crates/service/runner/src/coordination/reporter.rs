@@ -93,7 +93,7 @@ impl Reporter {
     }
 
     fn report(&self, applied: EventNumber) -> RunnerReport {
-        let (slots, draining) = (self.slots.counts(), self.draining.is_cancelled() || self.slots.is_held());
+        let (slots, draining) = (self.slots.counts(), self.draining.is_cancelled() || self.slots.drain.is_on());
         RunnerReport { applied, slots, draining, ..self.report.clone() }
     }
 
@@ -161,8 +161,9 @@ impl Reporter {
 
     fn learn(&self, reply: &ReportReply, asked: Instant) {
         self.peers.live(&reply.runners, asked);
-        if self.slots.hold(reply.drain) {
-            tracing::info!(drain = reply.drain, "an operator decides whether this runner takes calls");
+        if self.slots.drain.set(reply.drain) {
+            let now = if reply.drain { "takes no more calls" } else { "takes calls again" };
+            tracing::info!("an operator asked for it: this runner {now}");
             self.report_soon.notify_one();
         }
         let before = self.secrets_revision.lock().replace(reply.secrets_revision.clone());

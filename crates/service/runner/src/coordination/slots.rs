@@ -15,7 +15,6 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use metrics::gauge;
@@ -24,6 +23,7 @@ use rcrt_breadcrumb::{RunnerSlots, SlotCount};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+use crate::coordination::drain_request::DrainRequest;
 use crate::coordination::slot_pool::{ClaimSpec, SlotPool};
 use crate::coordination::waiting_calls::WaitingCalls;
 use crate::registry::Registry;
@@ -44,8 +44,8 @@ pub(crate) struct Slots {
     /// Notified when a slot becomes free.
     pub freed: Notify,
     waiting: WaitingCalls,
-    /// An operator wants this runner to take no more calls.
-    is_held: AtomicBool,
+    /// While it is on, no more calls are taken.
+    pub drain: DrainRequest,
 }
 
 struct Inner {
@@ -95,13 +95,8 @@ impl Slots {
     pub fn new(registry: Arc<Registry>, cpu_bound: SlotPool, io_bound: SlotPool, max_parked: usize) -> Arc<Self> {
         let inner = Inner::new(cpu_bound, io_bound, max_parked);
         inner.gauge();
-        Arc::new(Self {
-            registry,
-            inner: Mutex::new(inner),
-            freed: Notify::new(),
-            waiting: WaitingCalls::default(),
-            is_held: AtomicBool::new(false),
-        })
+        let (inner, drain) = (Mutex::new(inner), DrainRequest::default());
+        Arc::new(Self { registry, inner, freed: Notify::new(), waiting: WaitingCalls::default(), drain })
     }
 
     /// An unknown tool counts as CPU-bound: its call fails quickly.
@@ -109,27 +104,9 @@ impl Slots {
         if self.registry.is_io_bound(tool) { Kind::IoBound } else { Kind::CpuBound }
     }
 
-    /// Takes no more calls from now on, or takes calls again. Returns whether that is new.
-    pub fn hold(&self, is_held: bool) -> bool {
-        let is_new = self.is_held.swap(is_held, Ordering::AcqRel) != is_held;
-        if is_new {
-            gauge!("rcrt_runner_draining").set(f64::from(u8::from(is_held)));
-            // Wakes what claims calls.
-            self.freed.notify_one();
-        }
-        is_new
-    }
-
-    pub fn is_held(&self) -> bool {
-        self.is_held.load(Ordering::Acquire)
-    }
-
     /// What to claim, excluding the tools that are left to other runners. `None` if no slot is free
-    /// for any call, or if the slots are held.
+    /// for any call.
     pub fn next_claim(&self, tools_of_peers: Vec<String>) -> Option<ClaimSpec> {
-        if self.is_held() {
-            return None;
-        }
         // Without I/O-bound tools, a claim for their calls alone would find none.
         let some_wait = self.registry.has_io_bound();
         let mut inner = self.inner.lock();

@@ -104,6 +104,7 @@ impl ClaimLoop {
                 () = hints.now.notified() => may_wait = true,
                 () = store.call_queued() => may_wait = true,
                 () = calls.ended.notified() => {}
+                () = slots.drain.changed.notified() => {}
                 () = slots.freed.notified() => may_wait |= is_behind,
                 () = sleep_until(next) => {
                     if next >= poll {
@@ -118,7 +119,7 @@ impl ClaimLoop {
     /// `None` if no call can be taken now.
     fn claim(&self) -> Option<ClaimRequest> {
         let calls = &self.calls;
-        if calls.is_writing_too_many_responses() {
+        if calls.slots.drain.is_on() || calls.is_writing_too_many_responses() {
             return None;
         }
         let spec = calls.slots.next_claim(calls.call_runner.tool_access.peers.tools_of_peers())?;

@@ -46,11 +46,7 @@ pub async fn list(caller: Caller, query: Query) -> Reply<Vec<RunnerInfo>> {
 /// running: stop its process when its calls have ended. The wish ends with the runner's lease.
 #[utoipa::path(post, path = "/runners/{id}/drain", tag = "calls", operation_id = "drain_runner",
     params(("id" = Uuid, Path)), request_body = RunnerDrain, responses((status = 200, body = RunnerInfo)))]
-pub async fn drain(
-    caller: Caller,
-    PathId(id): PathId,
-    JsonBody(drain): JsonBody<RunnerDrain>,
-) -> Reply<RunnerInfo> {
+pub async fn drain(caller: Caller, PathId(id): PathId, JsonBody(drain): JsonBody<RunnerDrain>) -> Reply<RunnerInfo> {
     Ok(Json(caller.store.drain_runner(id, drain).await?))
 }
 

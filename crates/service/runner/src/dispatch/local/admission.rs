@@ -114,7 +114,7 @@ impl LocalAdmission {
             Backlog::Of(tools) => tools.contains(tool),
         };
         let runner = &self.calls.call_runner;
-        let takes_none = runner.stop.is_cancelled() || self.calls.slots.is_held();
+        let takes_none = runner.stop.is_cancelled() || self.calls.slots.drain.is_on();
         if passes_over || takes_none || self.calls.is_writing_too_many_responses() {
             return None;
         }
