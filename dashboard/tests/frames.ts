@@ -37,16 +37,21 @@ export async function loadAll(page: Page): Promise<void> {
 }
 
 /**
- * The milliseconds of each frame while the list scrolls by most of a screen in each, sorted: the
- * processor time of the page's main thread, in which other programs of a busy machine do not count.
+ * Returns what says how many milliseconds the page's main thread has worked: its processor time, in
+ * which other programs of a busy machine do not count.
  */
-export async function scroll(page: Page, frames = 200): Promise<number[]> {
+export async function meterOf(page: Page): Promise<() => Promise<number>> {
   const meter = await page.context().newCDPSession(page);
   await meter.send("Performance.enable", { timeDomain: "threadTicks" });
-  const spent = async () => {
+  return async () => {
     const { metrics } = await meter.send("Performance.getMetrics");
     return (metrics.find(({ name }) => name === "TaskDuration")?.value ?? 0) * 1000;
   };
+}
+
+/** The milliseconds of each frame while the list scrolls by most of a screen in each, sorted. */
+export async function scroll(page: Page, frames = 200): Promise<number[]> {
+  const spent = await meterOf(page);
   const took: number[] = [];
   for (let frame = 0; frame < frames; frame++) {
     const before = await spent();
@@ -56,6 +61,5 @@ export async function scroll(page: Page, frames = 200): Promise<number[]> {
     });
     took.push((await spent()) - before);
   }
-  await meter.detach();
   return took.sort((a, b) => a - b);
 }

@@ -56,6 +56,9 @@ test("what tools and agents wrote is only text", async ({ api, page, open }) => 
   await open(`records/${record}?tab=relations`);
   await expect(page.getByRole("list", { name: "What led to it" })).toBeVisible();
   await harmless();
+  await open("sessions");
+  await expect(page.getByRole("list", { name: "Sessions" })).toContainText("onerror");
+  await harmless();
   await open(`sessions/${encodeURIComponent(text.slice(0, 100))}`);
   await expect(page.getByRole("list", { name: "Calls of the session" })).toContainText("onerror");
   await harmless();

@@ -10,6 +10,11 @@ test("everything is reached with the keyboard", async ({ page, open }) => {
   await page.keyboard.press("g");
   await page.keyboard.press("h");
   await expect(page.getByRole("heading", { name: "Health" })).toBeVisible();
+  // This screen has no search of its own.
+  await page.keyboard.press("/");
+  await page.keyboard.type("chat");
+  await page.getByRole("option", { name: /Sessions with/ }).click();
+  await expect(page.getByRole("heading", { name: "Sessions" })).toBeVisible();
   await page.keyboard.press("Control+k");
   await page.keyboard.type("calcul");
   await expect(page.getByRole("option", { name: /calculator/ })).toBeVisible();

@@ -1,4 +1,4 @@
-import { idAt, loadAll, scroll, serveManyCalls } from "./frames";
+import { idAt, loadAll, meterOf, scroll, serveManyCalls } from "./frames";
 import { expect, test } from "./world";
 
 test("calls appear as they happen, and one is opened with the keyboard", async ({ api, page, open }) => {
@@ -74,12 +74,18 @@ test("a burst of calls does not fill the page or lose one", async ({ api, page, 
   await open("live?session=burst");
   await expect(page.getByText("No call matches")).toBeVisible();
   const many = 400;
+  const spent = await meterOf(page);
+  const before = await spent();
   for (let done = 0; done < many; done += 20) {
     await Promise.all(Array.from({ length: 20 }, (_, index) => api.call("echo", { message: `${done + index}` }, { session: "burst" })));
   }
   const rows = page.locator("a.call");
   await expect(page.locator("li[aria-setsize]").first()).toHaveAttribute("aria-setsize", String(many));
   expect(await rows.count()).toBeLessThan(60);
+  // Each call is two events, so this is what the page could take in a second.
+  const events = (2 * many * 1000) / ((await spent()) - before);
+  console.log(`the page could take ${events.toFixed(0)} events in a second`);
+  expect(events).toBeGreaterThan(1000);
   // A frame is not longer than a person notices, also while the list scrolls.
   const worst = await page.evaluate(async () => {
     const viewport = document.querySelector(".viewport");

@@ -70,3 +70,22 @@ test("a tool that waits says what for", async ({ page, open }) => {
   await expect(page.getByText("It cannot be called yet")).toBeVisible();
   await expect(page.getByRole("tab", { name: "Run" })).toHaveCount(0);
 });
+
+test("a call that the form waits for shows its progress, and is cancelled there", async ({ api, page, open }) => {
+  await api.tool(
+    "waited-for",
+    `export async function execute(input, context) {
+      context.progress(0.25, "a quarter is done");
+      for (;;) await new Promise((resolve) => setTimeout(resolve, 50));
+    }`,
+    { limits: { timeout_ms: 300000 }, examples: [{ description: "It waits.", input: {} }] },
+  );
+  await open("tools/waited-for?tab=run");
+  await page.getByRole("button", { name: "Run the tool" }).click();
+  await expect(page.getByText("a quarter is done")).toBeVisible();
+  await expect(page.getByRole("progressbar")).toHaveAttribute("value", "0.25");
+  const call = (await page.getByRole("link", { name: "Open the call" }).getAttribute("href"))?.split("/").at(-1);
+  await page.getByRole("button", { name: "Cancel", exact: true }).click();
+  await expect(page.getByText("You cancelled the call.")).toBeVisible();
+  await expect.poll(async () => (await api.send<{ error_code?: string }>("GET", `/calls/${call}`)).error_code).toBe("Cancelled");
+});

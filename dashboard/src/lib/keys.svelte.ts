@@ -31,7 +31,9 @@ class Keys {
         this.#goes = true;
         return true;
       case "/":
-        return focused(document.querySelector<HTMLElement>("[data-search]"));
+        // A screen without a search of its own has that of everything.
+        if (!focused(document.querySelector<HTMLElement>("[data-search]"))) this.palette = true;
+        return true;
       case "?":
         this.help = true;
         return true;
