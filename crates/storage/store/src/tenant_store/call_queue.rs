@@ -97,7 +97,7 @@ impl Runners for TenantStore {
     }
 
     async fn drain_runner(&self, id: Uuid, drain: RunnerDrain) -> Result<RunnerInfo, StoreError> {
-        Ok(runners::drain(self.begin().await?, id, drain).await?)
+        retrying!(async { runners::drain(self.begin().await?, id, drain).await })
     }
 
     async fn runners_behind(&self, tool: Uuid) -> Result<Vec<Uuid>, StoreError> {
