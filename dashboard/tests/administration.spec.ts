@@ -148,19 +148,25 @@ test("the runners show their load", async ({ page, open }) => {
 });
 
 test("a runner is drained, and takes calls again", async ({ api, page, open }) => {
+  const [only] = await api.send<{ runner_id: string }[]>("GET", "/runners");
   await open("health");
   const runner = page.getByRole("region", { name: "Runners" });
   await expect(runner.getByText("ready", { exact: true })).toBeVisible();
-  await runner.getByRole("button", { name: "Drain" }).click();
-  await expect(page.getByRole("dialog")).toContainText("No other runner is ready");
-  await page.getByRole("button", { name: "Drain it" }).click();
-  await expect(runner.getByText("draining: takes no more calls")).toBeVisible();
-  const { request } = await api.call("echo", { message: "waits" }, { wait: 0 });
-  const state = async () => (await api.send<{ state: string }>("GET", `/calls/${request}`)).state;
-  expect(await state()).toBe("queued");
-  await runner.getByRole("button", { name: "Take calls again" }).click();
-  await expect(runner.getByText("ready", { exact: true })).toBeVisible();
-  await expect.poll(state).toBe("finished");
+  try {
+    await runner.getByRole("button", { name: "Drain" }).click();
+    await expect(page.getByRole("dialog")).toContainText("No other runner is ready");
+    await page.getByRole("button", { name: "Drain it" }).click();
+    await expect(runner.getByText("draining: takes no more calls")).toBeVisible();
+    const { request } = await api.call("echo", { message: "waits" }, { wait: 0 });
+    const state = async () => (await api.send<{ state: string }>("GET", `/calls/${request}`)).state;
+    expect(await state()).toBe("queued");
+    await runner.getByRole("button", { name: "Take calls again" }).click();
+    await expect(runner.getByText("ready", { exact: true })).toBeVisible();
+    await expect.poll(state).toBe("finished");
+  } finally {
+    // The other tests need it.
+    await api.send("POST", `/runners/${only?.runner_id}/drain`, { drain: false });
+  }
 });
 
 test("selectors are shown for every agent, and removed by their own", async ({ api, page, open }) => {

@@ -42,6 +42,20 @@ test("filters are in the address and narrow the list", async ({ api, page, open 
   await expect(rows).toHaveCount(2);
 });
 
+test("a call with a long input is readable on a small screen", async ({ api, page, open }) => {
+  await page.setViewportSize({ width: 360, height: 800 });
+  await open("live?session=small");
+  await expect(page.getByText("No call matches these filters")).toBeVisible();
+  await api.call("echo", { message: "long ".repeat(40) }, { session: "small" });
+  const row = page.locator("a.call");
+  await expect(row).toContainText("long long");
+  const width = async (part: string) => (await row.locator(part).boundingBox())?.width ?? 0;
+  expect(await width(".tool")).toBeGreaterThan(100);
+  expect(await width("time")).toBeGreaterThan(50);
+  const overlap = await row.evaluate((call) => (call.querySelector("time")?.getBoundingClientRect().right ?? 0) - (call.querySelector(".rest")?.getBoundingClientRect().left ?? 0));
+  expect(overlap).toBeLessThanOrEqual(0);
+});
+
 test("calls are found by the tag of their request and by time", async ({ api, page, open }) => {
   const request = { title: "Call echo", schema_name: "tool.request.v1", tags: ["tool:request", "order:7"], context: { tool: "echo", input: { message: "tagged" }, session: "tagged" } };
   const id = await api.record(request);
