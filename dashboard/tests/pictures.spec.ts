@@ -39,7 +39,11 @@ test("the pictures", async ({ api, page, open, browser }) => {
   };
   // While the store is empty.
   await take({ "first-steps": "live" });
-  await take(await fill(api));
+  const { live = "live", ...others } = await fill(api);
+  // The page stays open, so that its rows have what the event stream said of the calls.
+  await page.getByRole("button", { name: "Close" }).click();
+  await take({ live });
+  await take(others);
   for (const colorScheme of ["light", "dark"] as const) {
     await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
     await open("tools");
