@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use chrono::{TimeDelta, Utc};
 use futures::StreamExt;
 use rcrt_a2a_types::{Message, Reply, Task, TaskState};
+use rcrt_breadcrumb::foreign_text::line;
 use rcrt_breadcrumb::{
     BreadcrumbQuery, Breadcrumbs, PushToken, Selector, StoreError, SubscribeOptions, SubscriptionItem,
     SubscriptionStream, ToolFailure, push_path,
