@@ -82,13 +82,23 @@ impl Pair {
         self.standby.as_ref().expect("the standby was stopped")
     }
 
-    /// Kills the primary for good, promotes the standby and moves the address there.
+    /// Kills the primary for good, promotes the standby and moves the address there. All processes
+    /// end as on a machine without power: one that outlives the first one does not wait for the
+    /// standby any more, and shows others what the standby does not have.
     pub async fn fail_over(&self) {
         let primary = self.folder.path().join("a").join("postgres");
         let running = fs::read_to_string(primary.join("postmaster.pid")).unwrap();
         // Without this file it cannot be started again.
         fs::rename(primary.join("PG_VERSION"), primary.join("PG_VERSION.moved")).unwrap();
-        kill(Pid::from_raw(running.lines().next().unwrap().trim().parse().unwrap()), Signal::SIGKILL).unwrap();
+        let first = running.lines().next().unwrap().trim();
+        let process = |pid: &str| Pid::from_raw(pid.parse().unwrap());
+        // It starts no further one.
+        kill(process(first), Signal::SIGSTOP).unwrap();
+        let others = fs::read_to_string(format!("/proc/{first}/task/{first}/children")).unwrap();
+        for pid in others.split_whitespace().chain([first]) {
+            // One may just have ended by itself.
+            let _ = kill(process(pid), Signal::SIGKILL);
+        }
         let mut standby = PgConnection::connect(&self.standby_url()).await.unwrap();
         let promoted: bool = sqlx::query_scalar("SELECT pg_promote()").fetch_one(&mut standby).await.unwrap();
         assert!(promoted);

@@ -198,7 +198,7 @@ impl Selectors for MemoryStore {}
 #[async_trait]
 impl Runners for MemoryStore {
     async fn report_runner(&self, _: &RunnerReport) -> Result<ReportReply, StoreError> {
-        Ok(ReportReply { runners: Vec::new(), secrets_revision: String::new() })
+        Ok(ReportReply { runners: Vec::new(), secrets_revision: String::new(), drain: false })
     }
 }
 
