@@ -1,5 +1,5 @@
-//! Calls that wait for a slot, by tool. A slot that becomes free wakes one call of each tool: more of
-//! one tool could not have it, and waking all of a thousand would cost more than they do.
+//! Calls that wait for a slot, by tool. A slot that becomes free wakes one call of each tool: more
+//! of one tool could not have it, and waking all of a thousand would cost more than they do.
 
 use std::collections::HashMap;
 use std::sync::Arc;
