@@ -1,40 +1,46 @@
 // Written by build/dashboard.
 &[
     File {
+        path: "assets/browser-D8s4DSAC.js",
+        media_type: "text/javascript; charset=utf-8",
+        etag: "\"f8668400749059458a7c2ee8ae755d93\"",
+        gzip: include_bytes!("assets/browser-D8s4DSAC.js.gz"),
+    },
+    File {
         path: "assets/checker.worker-Cyf6_3QH.js",
         media_type: "text/javascript; charset=utf-8",
         etag: "\"a6a0e95281467278da4086f9d5b2b347\"",
         gzip: include_bytes!("assets/checker.worker-Cyf6_3QH.js.gz"),
     },
     File {
-        path: "assets/editor-DLQD4Daf.js",
+        path: "assets/editor-BDPm_rqS.js",
         media_type: "text/javascript; charset=utf-8",
-        etag: "\"68956f68d677d93dedbc2da447792d01\"",
-        gzip: include_bytes!("assets/editor-DLQD4Daf.js.gz"),
+        etag: "\"d7f4bbb0c209b4327a33129c4e107d11\"",
+        gzip: include_bytes!("assets/editor-BDPm_rqS.js.gz"),
     },
     File {
-        path: "assets/editor-Df-N4bNW.css",
+        path: "assets/editor-BHHAy4o7.css",
         media_type: "text/css; charset=utf-8",
-        etag: "\"09614ebda075e2d7e42051f524111a81\"",
-        gzip: include_bytes!("assets/editor-Df-N4bNW.css.gz"),
+        etag: "\"4bb6911b726c6998fb1570460dcbef75\"",
+        gzip: include_bytes!("assets/editor-BHHAy4o7.css.gz"),
     },
     File {
-        path: "assets/index-88yVXUxC.css",
+        path: "assets/index-Cwu3F2Cd.css",
         media_type: "text/css; charset=utf-8",
-        etag: "\"e51881aa76522a1af5596550c43c14e4\"",
-        gzip: include_bytes!("assets/index-88yVXUxC.css.gz"),
+        etag: "\"3988151c160b001d9ce61e6c7e03972a\"",
+        gzip: include_bytes!("assets/index-Cwu3F2Cd.css.gz"),
     },
     File {
-        path: "assets/index-kLMLGIDW.js",
+        path: "assets/index-DorfOtNI.js",
         media_type: "text/javascript; charset=utf-8",
-        etag: "\"60f9fa147b7a46502e1bc1977c0f016b\"",
-        gzip: include_bytes!("assets/index-kLMLGIDW.js.gz"),
+        etag: "\"05d7fbbd487b06b3a8b0bce2ddcd685d\"",
+        gzip: include_bytes!("assets/index-DorfOtNI.js.gz"),
     },
     File {
-        path: "assets/worker-D70UIsaF.js",
+        path: "assets/worker-CkJ48epu.js",
         media_type: "text/javascript; charset=utf-8",
-        etag: "\"7503f3bf993cb5c6c1d68f269e01df17\"",
-        gzip: include_bytes!("assets/worker-D70UIsaF.js.gz"),
+        etag: "\"0b779593045ade06a7aaec1d914ca214\"",
+        gzip: include_bytes!("assets/worker-CkJ48epu.js.gz"),
     },
     File {
         path: "favicon.svg",
@@ -45,7 +51,7 @@
     File {
         path: "index.html",
         media_type: "text/html; charset=utf-8",
-        etag: "\"9c1226ef24d7a7426ab60b3f05aeb4e0\"",
+        etag: "\"5c4cc8f6fcac6d979c9c587f795eb22c\"",
         gzip: include_bytes!("index.html.gz"),
     },
 ]
