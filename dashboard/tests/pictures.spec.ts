@@ -7,7 +7,7 @@ import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import type { Page } from "@playwright/test";
 import { fill } from "./screens";
-import { test } from "./world";
+import { expect, test } from "./world";
 
 const folder = process.env["RCRT_PICTURES"] ?? "";
 
@@ -42,6 +42,8 @@ test("the pictures", async ({ api, page, open, browser }) => {
   const { live = "live", ...others } = await fill(api);
   // The page stays open, so that its rows have what the event stream said of the calls.
   await page.getByRole("button", { name: "Close" }).click();
+  // The numbers of the last hour follow after some seconds.
+  await expect(page.locator(".rates dd").first()).toContainText(/\d\d/);
   await take({ live });
   await take(others);
   for (const colorScheme of ["light", "dark"] as const) {
