@@ -13,28 +13,28 @@
         gzip: include_bytes!("assets/checker.worker-Cyf6_3QH.js.gz"),
     },
     File {
-        path: "assets/editor-BDPm_rqS.js",
-        media_type: "text/javascript; charset=utf-8",
-        etag: "\"d7f4bbb0c209b4327a33129c4e107d11\"",
-        gzip: include_bytes!("assets/editor-BDPm_rqS.js.gz"),
-    },
-    File {
         path: "assets/editor-BHHAy4o7.css",
         media_type: "text/css; charset=utf-8",
         etag: "\"4bb6911b726c6998fb1570460dcbef75\"",
         gzip: include_bytes!("assets/editor-BHHAy4o7.css.gz"),
     },
     File {
-        path: "assets/index-Cwu3F2Cd.css",
-        media_type: "text/css; charset=utf-8",
-        etag: "\"3988151c160b001d9ce61e6c7e03972a\"",
-        gzip: include_bytes!("assets/index-Cwu3F2Cd.css.gz"),
+        path: "assets/editor-CNvhOeir.js",
+        media_type: "text/javascript; charset=utf-8",
+        etag: "\"34389b30db5eaa05a6644d89197d7b10\"",
+        gzip: include_bytes!("assets/editor-CNvhOeir.js.gz"),
     },
     File {
-        path: "assets/index-DorfOtNI.js",
+        path: "assets/index-0jrjNIKb.js",
         media_type: "text/javascript; charset=utf-8",
-        etag: "\"05d7fbbd487b06b3a8b0bce2ddcd685d\"",
-        gzip: include_bytes!("assets/index-DorfOtNI.js.gz"),
+        etag: "\"69e3cf0e269079c8e9f8a713330556fe\"",
+        gzip: include_bytes!("assets/index-0jrjNIKb.js.gz"),
+    },
+    File {
+        path: "assets/index-CDMFVtFe.css",
+        media_type: "text/css; charset=utf-8",
+        etag: "\"617123acd1b4fac792ae3f900f9c8977\"",
+        gzip: include_bytes!("assets/index-CDMFVtFe.css.gz"),
     },
     File {
         path: "assets/worker-CkJ48epu.js",
@@ -51,7 +51,7 @@
     File {
         path: "index.html",
         media_type: "text/html; charset=utf-8",
-        etag: "\"5c4cc8f6fcac6d979c9c587f795eb22c\"",
+        etag: "\"dbea7d1433bb2f0f029b0868605156bf\"",
         gzip: include_bytes!("index.html.gz"),
     },
 ]
