@@ -25,7 +25,7 @@ const LEFT: &[(&str, &str)] = &[
     ("Reflect.set(Error, 'prepareStackTrace', () => 'mine')", "new Error('e').stack.split('\\n')[0]"),
     ("/(secret)/.exec('a secret b')", "[RegExp.$1, RegExp.lastMatch, RegExp.leftContext, RegExp.rightContext, RegExp.input]"),
     ("RegExp.input = 'secret'", "RegExp.input"),
-    ("console.count('x'); console.group('g'); console.time('t')", "(console.count('x'), console.timeEnd('t'))"),
+    ("console.count('x'); console.group('g'); console.time('t')", "(console.count('x'), console.timeEnd('t'), 1)"),
     ("performance.mark('secret'); performance.measure('m')", "performance.getEntries().length"),
     ("performance.addEventListener('x', () => { globalThis.heard = 1 })",
         "(performance.dispatchEvent(new Event('x')), typeof heard)"),
