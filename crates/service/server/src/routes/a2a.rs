@@ -272,7 +272,7 @@ pub async fn extended_card(asked: Asked) -> Response {
 #[utoipa::path(post, path = "/a2a/push/{tenant}/{task}", tag = "a2a", operation_id = "a2a_receive_push",
     params(("tenant" = String, Path), ("task" = String, Path, description = "The record `a2a.task.v1`"),
         ("X-A2A-Notification-Token" = Option<String>, Header, description = "The token of the task")),
-    request_body = A2aObject, responses((status = 204)))]
+    responses((status = 204)))]
 pub async fn receive_push(
     State(state): State<ServerState>,
     Path((tenant, task)): Path<(String, String)>,

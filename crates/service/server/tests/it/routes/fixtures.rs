@@ -145,7 +145,7 @@ pub const FIXTURES: &[Fixture] = &[
     fixture("DELETE /a2a/tasks/{id}/pushNotificationConfigs/{config}", "/a2a/tasks/{request}/pushNotificationConfigs/a?A2A-Version=1.0", "", 404, 404),
     fixture("GET /a2a/extendedAgentCard", "/a2a/extendedAgentCard?A2A-Version=1.0", "", 200, 200),
     // The token of no agent is that of a task.
-    fixture("POST /a2a/push/{tenant}/{task}", "/a2a/push/{tenant}/{record}", "{}", 401, 401),
+    fixture("POST /a2a/push/{tenant}/{task}", "/a2a/push/{tenant}/{record}", "", 401, 401),
     // Secrets
     fixture("POST /secrets", "/secrets", r#"{"name": "FIXTURE", "value": "a long value"}"#, 201, 201),
     fixture("GET /secrets", "/secrets", "", 200, 200),
