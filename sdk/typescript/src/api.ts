@@ -156,6 +156,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/a2a/push/{tenant}/{task}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Receive a push notification
+         * @description From an agent that `invoke_agent` asked, with the token that it got for its task, in
+         *     `X-A2A-Notification-Token` or as `Authorization: Bearer`. The body is not read: a notification
+         *     only makes a runner ask the agent for the state of the task.
+         */
+        post: operations["a2a_receive_push"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/a2a/tasks": {
         parameters: {
             query?: never;
@@ -2558,6 +2580,8 @@ export interface components {
              * @description The maximum number of calls, 1 to 100. Awaited calls come first, then the oldest.
              */
             limit: number;
+            /** @description The only tools whose calls this runner takes. Empty: all. */
+            only_tools?: string[];
             /**
              * Format: uuid
              * @description Identifies the runner process.
@@ -4242,6 +4266,40 @@ export interface operations {
             };
         };
     };
+    a2a_receive_push: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The token of the task */
+                "X-A2A-Notification-Token"?: string | null;
+            };
+            path: {
+                /** @description The record `a2a.task.v1` */
+                task: string;
+                tenant: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Receive a push notification */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused: a problem document that says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     a2a_list_tasks: {
         parameters: {
             query?: {
@@ -5830,7 +5888,10 @@ export interface operations {
     claim_calls: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description What the runner speaks. A number that this server does not speak is refused */
+                "Rcrt-Runner-Protocol"?: number | null;
+            };
             path?: never;
             cookie?: never;
         };

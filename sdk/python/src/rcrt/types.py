@@ -441,6 +441,8 @@ class ClaimRequest(_ClaimRequest, total=False):
     """Tools of which this runner takes only awaited calls now."""
     except_tools: list[str]
     """Tools for which this runner has no free slot now."""
+    only_tools: list[str]
+    """The only tools whose calls this runner takes. Empty: all."""
 
 
 class Complete(TypedDict):
