@@ -7,8 +7,8 @@
 --
 -- Primary keys, unique indexes and foreign keys start with the tenant, `owner_id`, so that tables
 -- can be partitioned or distributed by it. Global are only `tenants`, `agents` (an id names the
--- agent also to other tenants, which grant it access), `follower_leases`, `embedding_models`,
--- `restores` and `retention`.
+-- agent also to other tenants, which grant it access), and what is of no tenant: `follower_leases`,
+-- `embedding_models`, `restores`, `retention`, the ranges of events, and the tables of cells.
 
 CREATE EXTENSION IF NOT EXISTS vector;
 

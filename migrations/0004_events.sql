@@ -5,27 +5,33 @@
 -- appear there any more, so what is read in order is complete, however late a transaction commits.
 -- No writer waits for another.
 
--- Added to transaction ids, so that a database that was restored into another cluster continues
--- its numbers. A restore replaces this function (crates/storage/store/src/transfer/restoring.rs).
-CREATE FUNCTION event_base() RETURNS bigint
-LANGUAGE sql IMMUTABLE PARALLEL SAFE
+-- Added to the transaction id, so that a database that was restored into another cluster, or gets a
+-- tenant from one, continues its numbers. Both replace this function. Not IMMUTABLE: then plans
+-- would keep its result. The sum must grow with the id.
+CREATE FUNCTION event_base(transaction bigint) RETURNS bigint
+LANGUAGE sql STABLE PARALLEL SAFE
 RETURN 0::bigint;
+
+-- A transaction's id in the counting of the events' numbers.
+CREATE FUNCTION event_transaction(transaction bigint) RETURNS bigint
+LANGUAGE sql STABLE PARALLEL SAFE
+RETURN transaction + event_base(transaction);
 
 CREATE FUNCTION event_number(ordinal integer) RETURNS bigint
 LANGUAGE sql VOLATILE
-RETURN ((pg_current_xact_id()::text::bigint + event_base()) << 12) | ordinal;
+RETURN (event_transaction(pg_current_xact_id()::text::bigint) << 12) | ordinal;
 
 CREATE FUNCTION event_horizon() RETURNS bigint
 LANGUAGE sql STABLE
-RETURN (pg_snapshot_xmin(pg_current_snapshot())::text::bigint + event_base()) << 12;
+RETURN event_transaction(pg_snapshot_xmin(pg_current_snapshot())::text::bigint) << 12;
 
 -- The transaction's snapshot as `xmin:xmax:xip,xip…`, in the counting of the events' numbers.
 CREATE FUNCTION event_snapshot() RETURNS text
 LANGUAGE sql STABLE
 RETURN (
-    SELECT format('%s:%s:%s', pg_snapshot_xmin(s)::text::bigint + event_base(),
-        pg_snapshot_xmax(s)::text::bigint + event_base(),
-        (SELECT string_agg((x::text::bigint + event_base())::text, ',') FROM pg_snapshot_xip(s) x))
+    SELECT format('%s:%s:%s', event_transaction(pg_snapshot_xmin(s)::text::bigint),
+        event_transaction(pg_snapshot_xmax(s)::text::bigint),
+        (SELECT string_agg(event_transaction(x::text::bigint)::text, ',') FROM pg_snapshot_xip(s) x))
     FROM pg_current_snapshot() s
 );
 
@@ -440,7 +446,7 @@ BEGIN
         IF every_tenant THEN
             RETURN QUERY
             SELECT true, t.id FROM tenants t
-            WHERE t.deleted_at IS NULL
+            WHERE t.deleted_at IS NULL AND NOT EXISTS (SELECT FROM fenced_tenants f WHERE f.tenant = t.id)
                 AND NOT EXISTS (SELECT FROM event_cursors c WHERE c.owner_id = t.id AND c.follower = wanted);
         END IF;
     END IF;

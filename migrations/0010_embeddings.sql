@@ -96,6 +96,7 @@ BEGIN
         UPDATE embedding_models SET is_current = false WHERE is_current;
         UPDATE embedding_models SET is_current = true WHERE id = found.id;
         INSERT INTO embedding_backfills (owner_id, model) SELECT t.id, found.id FROM tenants t
+        WHERE NOT EXISTS (SELECT FROM fenced_tenants f WHERE f.tenant = t.id)
         ON CONFLICT (owner_id) DO UPDATE SET model = found.id, at = NULL, breadcrumb_id = NULL, is_done = false;
     END IF;
     RETURN found.id;

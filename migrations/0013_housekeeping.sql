@@ -243,7 +243,9 @@ BEGIN
     IF was IS NULL THEN
         RETURN 'unknown';
     END IF;
-    IF NOT EXISTS (SELECT FROM tenants WHERE id <> tenant AND deleted_at IS NULL) THEN
+    -- A cell may lose its last tenant: the others are elsewhere.
+    IF NOT EXISTS (SELECT FROM tenants WHERE id <> tenant AND deleted_at IS NULL)
+        AND NOT EXISTS (SELECT FROM cell_identity) THEN
         RETURN 'last';
     END IF;
     IF EXISTS (SELECT FROM breadcrumbs WHERE owner_id = tenant AND schema_name = 'tool.runner.v1' AND ttl > now()) THEN
@@ -257,21 +259,15 @@ BEGIN
 END
 $$;
 
--- Deletes some of a deleted tenant's rows and returns how many: at most about so many, of one
--- kind. 0 when none is left. Servers that purge at the same time take turns. Rows that an older
--- server process wrote late are found too: the tenant itself is deleted a while after its end,
--- when nothing is left. Of its audit log the line of its deletion stays.
-CREATE FUNCTION purge_tenant(tenant uuid, most integer) RETURNS bigint
-LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp
+-- Deletes some of a tenant's rows and returns how many: at most about so many, of one kind. 0 when
+-- none is left but those of `agents` and `audit`.
+CREATE FUNCTION purge_rows(tenant uuid, most integer) RETURNS bigint
+LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE
     tenant_column record;
     gone bigint;
 BEGIN
-    IF NOT EXISTS (SELECT FROM tenants WHERE id = tenant AND deleted_at IS NOT NULL) THEN
-        RETURN 0;
-    END IF;
-    PERFORM pg_advisory_xact_lock(hashtextextended('rcrt.purge_tenant ' || tenant, 0));
     -- Every table with a tenant's column. `shared_events` has no index by its owner and comes last.
     FOR tenant_column IN
         SELECT c.relname, a.attname FROM pg_class c
@@ -283,8 +279,8 @@ BEGIN
     LOOP
         BEGIN
             EXECUTE format(
-                'DELETE FROM %1$I WHERE ctid = ANY (ARRAY(
-                    SELECT ctid FROM %1$I WHERE %2$I = $1 LIMIT $2))',
+                'DELETE FROM public.%1$I WHERE ctid = ANY (ARRAY(
+                    SELECT ctid FROM public.%1$I WHERE %2$I = $1 LIMIT $2))',
                 tenant_column.relname, tenant_column.attname) USING tenant, most;
             GET DIAGNOSTICS gone = ROW_COUNT;
         EXCEPTION WHEN foreign_key_violation THEN
@@ -295,6 +291,28 @@ BEGIN
             RETURN gone;
         END IF;
     END LOOP;
+    RETURN 0;
+END
+$$;
+
+-- Deletes some of a deleted tenant's rows and returns how many. 0 when none is left. Servers that
+-- purge at the same time take turns. Rows that an older server process wrote late are found too:
+-- the tenant itself is deleted a while after its end, when nothing is left. Of its audit log the
+-- line of its deletion stays.
+CREATE FUNCTION purge_tenant(tenant uuid, most integer) RETURNS bigint
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp
+AS $$
+DECLARE
+    gone bigint;
+BEGIN
+    IF NOT EXISTS (SELECT FROM tenants WHERE id = tenant AND deleted_at IS NOT NULL) THEN
+        RETURN 0;
+    END IF;
+    PERFORM pg_advisory_xact_lock(hashtextextended('rcrt.purge_tenant ' || tenant, 0));
+    gone := purge_rows(tenant, most);
+    IF gone > 0 THEN
+        RETURN gone;
+    END IF;
     DELETE FROM audit WHERE owner_id = tenant AND id IN (
         SELECT id FROM audit WHERE owner_id = tenant AND action <> 'tenant.deleted'
         ORDER BY id LIMIT most);
@@ -311,5 +329,6 @@ BEGIN
 END
 $$;
 
+REVOKE ALL ON FUNCTION purge_rows(uuid, integer) FROM PUBLIC;
 REVOKE ALL ON FUNCTION delete_tenant(uuid), purge_tenant(uuid, integer) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION delete_tenant(uuid), purge_tenant(uuid, integer) TO rcrt_app;

@@ -110,6 +110,10 @@ fn from_database(error: &sqlx::Error) -> StoreError {
     }
     match code(error).as_deref() {
         Some("53100") => StoreError::Full,
+        // Of `refuse_fenced_tenant`.
+        Some("RC001") => {
+            StoreError::Unavailable("the tenant is being moved to another database; try again in a second".into())
+        }
         // Text that Postgres cannot store, or JSON that it cannot convert.
         Some("22021" | "22P05") => {
             StoreError::Invalid(Violations::one("", "contains a character that cannot be stored, such as NUL (U+0000)"))

@@ -187,7 +187,9 @@ async fn move_event_base(admin_url: &str, horizon: i64) -> Result<()> {
     let first = ((used >> 32) + 1) << 32;
     let base = (first - present).max(0);
     let function = format!(
-        "CREATE OR REPLACE FUNCTION event_base() RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN {base}::bigint"
+        "DELETE FROM event_bases;
+         CREATE OR REPLACE FUNCTION event_base(transaction bigint) RETURNS bigint LANGUAGE sql STABLE PARALLEL SAFE
+            RETURN {base}::bigint"
     );
     sqlx::raw_sql(AssertSqlSafe(function)).execute(&mut *tx).await?;
     sqlx::query("INSERT INTO restores (last_number, next_number) VALUES ($1, $2)")

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 
 /// Earlier migrations are the initial schema.
-const FIRST: i64 = 14;
+const FIRST: i64 = 15;
 const ONE_AT_A_TIME: &str = "-- no-transaction";
 
 #[test]

@@ -219,7 +219,7 @@ pub async fn begin_next_range(harness: &StoreHarness) -> String {
     harness
         .database
         .execute(&format!(
-            "CREATE OR REPLACE FUNCTION event_base() RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE
+            "CREATE OR REPLACE FUNCTION event_base(transaction bigint) RETURNS bigint LANGUAGE sql STABLE PARALLEL SAFE
                 RETURN {}::bigint;
              UPDATE events SET at = at - interval '8 days'",
             next_number >> 12

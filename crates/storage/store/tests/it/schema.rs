@@ -10,11 +10,17 @@ use uuid::Uuid;
 const GLOBAL: &[&str] = &[
     "_sqlx_migrations",
     "agents",
+    "cell_home",
+    "cell_identity",
+    "cells",
     "embedding_models",
+    "event_bases",
     "event_ranges",
+    "fenced_tenants",
     "follower_leases",
     "restores",
     "retention",
+    "tenant_cells",
     "tenants",
 ];
 
