@@ -104,6 +104,9 @@ DECLARE
     own bigint := pg_current_xact_id()::text::bigint;
     steps text;
 BEGIN
+    IF event_number(0) > above THEN
+        RETURN false;
+    END IF;
     LOCK TABLE events, shared_events IN SHARE ROW EXCLUSIVE MODE;
     IF event_number(0) > above THEN
         RETURN false;

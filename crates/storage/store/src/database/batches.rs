@@ -33,9 +33,12 @@ pub(crate) async fn repeat<F: Future<Output = Result<usize>>>(
 ) -> Result<usize> {
     let (begun, mut count) = (Instant::now(), 0);
     while begun.elapsed() < most {
-        match batch(TenantTransaction::begin(database, tenant).await?).await? {
-            0 => break,
-            some => count += some,
+        match batch(TenantTransaction::begin(database, tenant).await?).await {
+            Ok(0) => break,
+            Ok(some) => count += some,
+            // It moves to another database, which does this work then.
+            Err(failure) if failure.is_fenced() => break,
+            Err(failure) => return Err(failure),
         }
     }
     Ok(count)

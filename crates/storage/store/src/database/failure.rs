@@ -11,6 +11,9 @@ pub(crate) enum Failure {
     Database(sqlx::Error),
 }
 
+/// The code of `refuse_fenced_tenant`.
+const FENCED: &str = "RC001";
+
 pub(crate) type Result<T, E = Failure> = std::result::Result<T, E>;
 
 impl From<sqlx::Error> for Failure {
@@ -56,6 +59,11 @@ impl Failure {
     /// The statement ran into a lock timeout or a statement timeout.
     pub(crate) fn ran_out_of_time(&self) -> bool {
         matches!(self, Self::Database(error) if matches!(code(error).as_deref(), Some("57014" | "55P03")))
+    }
+
+    /// The tenant is in another database, or on the way there (`refuse_fenced_tenant`).
+    pub(crate) fn is_fenced(&self) -> bool {
+        matches!(self, Self::Database(error) if code(error).as_deref() == Some(FENCED))
     }
 
     /// The row violates this unique or foreign key constraint.
@@ -110,8 +118,7 @@ fn from_database(error: &sqlx::Error) -> StoreError {
     }
     match code(error).as_deref() {
         Some("53100") => StoreError::Full,
-        // Of `refuse_fenced_tenant`.
-        Some("RC001") => {
+        Some(FENCED) => {
             StoreError::Unavailable("the tenant is being moved to another database; try again in a second".into())
         }
         // Text that Postgres cannot store, or JSON that it cannot convert.

@@ -1,0 +1,82 @@
+//! The directory in the first cell's database.
+
+use std::str::FromStr;
+use std::time::Duration;
+
+use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+use sqlx::{PgConnection, PgPool};
+use uuid::Uuid;
+
+/// What the directory says of a tenant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub(crate) tenant: Uuid,
+    pub(crate) cell: String,
+    pub(crate) moving_to: Option<String>,
+    pub(crate) moved_from: Option<String>,
+    pub(crate) version: i64,
+}
+
+type Row = (Uuid, String, Option<String>, Option<String>, i64);
+
+impl From<Row> for Entry {
+    fn from((tenant, cell, moving_to, moved_from, version): Row) -> Self {
+        Self { tenant, cell, moving_to, moved_from, version }
+    }
+}
+
+pub(crate) fn pool(admin_url: &str) -> Result<PgPool, sqlx::Error> {
+    let options = PgConnectOptions::from_str(admin_url)?;
+    Ok(PgPoolOptions::new().max_connections(2).acquire_timeout(Duration::from_secs(5)).connect_lazy_with(options))
+}
+
+/// The names and URLs of the cells besides the first.
+pub(crate) async fn cells(directory: &PgPool) -> Result<Vec<(String, String)>, sqlx::Error> {
+    sqlx::query_as("SELECT name, url FROM cells ORDER BY name").fetch_all(directory).await
+}
+
+/// The entries that changed after this version, in the order of their change.
+pub(crate) async fn changes(directory: &PgPool, after: i64) -> Result<Vec<Entry>, sqlx::Error> {
+    let rows: Vec<Row> = sqlx::query_as(
+        "SELECT tenant, cell, moving_to, moved_from, version FROM tenant_cells WHERE version > $1 ORDER BY version",
+    )
+    .bind(after)
+    .fetch_all(directory)
+    .await?;
+    Ok(rows.into_iter().map(Entry::from).collect())
+}
+
+pub(crate) async fn entry(home: &mut PgConnection, tenant: Uuid) -> Result<Option<Entry>, sqlx::Error> {
+    let row: Option<Row> =
+        sqlx::query_as("SELECT tenant, cell, moving_to, moved_from, version FROM tenant_cells WHERE tenant = $1")
+            .bind(tenant)
+            .fetch_optional(home)
+            .await?;
+    Ok(row.map(Entry::from))
+}
+
+/// Writes a tenant's entry. Versions are committed in their order, so that no server misses one:
+/// one writer at a time.
+pub(crate) async fn write(
+    home: &mut PgConnection,
+    tenant: Uuid,
+    cell: &str,
+    moving_to: Option<&str>,
+    moved_from: Option<&str>,
+) -> Result<(), sqlx::Error> {
+    let mut tx = sqlx::Connection::begin(home).await?;
+    sqlx::query("LOCK TABLE tenant_cells IN SHARE ROW EXCLUSIVE MODE").execute(&mut *tx).await?;
+    sqlx::query(
+        "INSERT INTO tenant_cells AS c (tenant, cell, moving_to, moved_from, version)
+         SELECT $1, $2, $3, $4, coalesce(max(version), 0) + 1 FROM tenant_cells
+         ON CONFLICT (tenant) DO UPDATE SET cell = EXCLUDED.cell, moving_to = EXCLUDED.moving_to,
+             moved_from = EXCLUDED.moved_from, version = EXCLUDED.version",
+    )
+    .bind(tenant)
+    .bind(cell)
+    .bind(moving_to)
+    .bind(moved_from)
+    .execute(&mut *tx)
+    .await?;
+    tx.commit().await
+}

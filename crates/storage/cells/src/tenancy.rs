@@ -1,0 +1,216 @@
+//! The cells as one [`Tenancy`].
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use chrono::{DateTime, Utc};
+use futures::future::join_all;
+use rcrt_breadcrumb::{
+    AgentInfo, AgentRegistration, AgentStatus, Breadcrumbs, HygieneRun, HygieneStats, Identity, NewAgent, NewAgentKey,
+    PublishRule, StoreError, Tenancy, TenancyDecorator, TenantCount, TenantInfo, TenantQuotas, TenantUsage, TokenInfo,
+    TokenQuery, TokenRecord, TokenRevocation, UnfinishedCalls, Webhooks,
+};
+use rcrt_store::Store;
+use serde_json::Value;
+use uuid::Uuid;
+
+use crate::Cells;
+use crate::in_cell::InCell;
+use crate::webhooks::CellWebhooks;
+
+type Result<T> = std::result::Result<T, StoreError>;
+
+impl Cells {
+    fn store(&self, tenant: Uuid) -> Result<Arc<Store>> {
+        self.routes.store(tenant)
+    }
+
+    /// The store of a tenant that is not at home.
+    fn elsewhere(&self, tenant: Uuid) -> Result<Option<Arc<Store>>> {
+        let store = self.store(tenant)?;
+        Ok((!Arc::ptr_eq(&store, &self.routes.home)).then_some(store))
+    }
+}
+
+/// What all cells that respond have. A cell that does not respond is missing, and logged. An error
+/// if none responds.
+fn joined<T>(answers: Vec<Result<Vec<T>>>) -> Result<Vec<T>> {
+    let mut all = Vec::new();
+    let (mut failed, mut has_one) = (None, false);
+    for answer in answers {
+        match answer {
+            Ok(some) => {
+                has_one = true;
+                all.extend(some);
+            }
+            Err(error) => {
+                tracing::warn!(%error, "a cell does not respond");
+                failed = Some(error);
+            }
+        }
+    }
+    failed.filter(|_| !has_one).map_or(Ok(all), Err)
+}
+
+/// Names and ids of tenants are those of the first cell, which has all of them.
+#[async_trait]
+impl TenancyDecorator for Cells {
+    fn inner(&self) -> &dyn Tenancy {
+        &*self.routes.home
+    }
+
+    fn acting_as(&self, identity: Identity) -> Arc<dyn Breadcrumbs> {
+        Arc::new(InCell::new(self.routes.clone(), identity))
+    }
+
+    async fn tenant(&self, id: Uuid) -> Result<Option<TenantInfo>> {
+        self.store(id)?.tenant(id).await
+    }
+
+    async fn put_tenant(&self, id: Uuid, name: &str) -> Result<(TenantInfo, bool)> {
+        let put = self.routes.home.put_tenant(id, name).await?;
+        match self.elsewhere(id)? {
+            Some(store) => store.put_tenant(id, name).await,
+            None => Ok(put),
+        }
+    }
+
+    async fn set_quotas(&self, id: Uuid, quotas: TenantQuotas) -> Result<()> {
+        self.store(id)?.set_quotas(id, quotas).await
+    }
+
+    async fn set_publish(&self, id: Uuid, publish: PublishRule) -> Result<()> {
+        if let Some(store) = self.elsewhere(id)? {
+            store.set_publish(id, publish).await?;
+        }
+        // The list of tenants shows this one.
+        self.routes.home.set_publish(id, publish).await
+    }
+
+    async fn usage(&self, id: Uuid) -> Result<TenantUsage> {
+        self.store(id)?.usage(id).await
+    }
+
+    async fn delete_tenant(&self, id: Uuid) -> Result<()> {
+        if let Some(store) = self.elsewhere(id)? {
+            match store.delete_tenant(id).await {
+                // A repetition after it was interrupted here.
+                Ok(()) | Err(StoreError::NotFound { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        self.routes.home.delete_tenant(id).await
+    }
+
+    async fn put_agent(
+        &self,
+        owner_id: Uuid,
+        by: Option<Uuid>,
+        agent_id: Uuid,
+        agent: AgentRegistration,
+    ) -> Result<(AgentInfo, Option<String>)> {
+        self.store(owner_id)?.put_agent(owner_id, by, agent_id, agent).await
+    }
+
+    async fn create_agent(&self, owner_id: Uuid, by: Option<Uuid>, agent: NewAgent) -> Result<NewAgentKey> {
+        self.store(owner_id)?.create_agent(owner_id, by, agent).await
+    }
+
+    async fn agents(&self, owner_id: Uuid) -> Result<Vec<AgentInfo>> {
+        self.store(owner_id)?.agents(owner_id).await
+    }
+
+    async fn rotate_agent_key(&self, owner_id: Uuid, by: Option<Uuid>, agent_id: Uuid) -> Result<NewAgentKey> {
+        self.store(owner_id)?.rotate_agent_key(owner_id, by, agent_id).await
+    }
+
+    async fn delete_agent(&self, owner_id: Uuid, by: Option<Uuid>, agent_id: Uuid) -> Result<()> {
+        self.store(owner_id)?.delete_agent(owner_id, by, agent_id).await
+    }
+
+    async fn agent(&self, owner_id: Uuid, agent_id: Uuid) -> Result<Option<AgentInfo>> {
+        self.store(owner_id)?.agent(owner_id, agent_id).await
+    }
+
+    async fn agent_by_key(&self, owner_id: Uuid, agent_id: Uuid, key: &str) -> Result<Option<AgentInfo>> {
+        self.store(owner_id)?.agent_by_key(owner_id, agent_id, key).await
+    }
+
+    async fn agent_status(&self, owner_id: Uuid, agent_id: Uuid) -> Result<AgentStatus> {
+        self.store(owner_id)?.agent_status(owner_id, agent_id).await
+    }
+
+    async fn revoke_tokens(&self, owner_id: Uuid, by: Uuid, revocation: TokenRevocation) -> Result<()> {
+        self.store(owner_id)?.revoke_tokens(owner_id, by, revocation).await
+    }
+
+    async fn record_tokens(&self, mut tokens: Vec<TokenRecord>) -> Result<()> {
+        tokens.sort_by_key(|token| token.owner_id);
+        let mut recorded = Ok(());
+        for of_tenant in tokens.chunk_by(|a, b| a.owner_id == b.owner_id) {
+            let Some(first) = of_tenant.first() else { continue };
+            // The others are recorded even if this cell does not respond.
+            let done = match self.store(first.owner_id) {
+                Ok(store) => store.record_tokens(of_tenant.to_vec()).await,
+                Err(error) => Err(error),
+            };
+            recorded = recorded.and(done);
+        }
+        recorded
+    }
+
+    async fn tokens(&self, owner_id: Uuid, query: &TokenQuery) -> Result<Vec<TokenInfo>> {
+        self.store(owner_id)?.tokens(owner_id, query).await
+    }
+
+    async fn recently_changed_agents(&self) -> Result<Vec<(Uuid, Uuid, DateTime<Utc>)>> {
+        let stores = self.routes.all();
+        joined(join_all(stores.iter().map(|store| store.recently_changed_agents())).await)
+    }
+
+    async fn use_ticket(&self, owner_id: Uuid, ticket: Uuid, until: DateTime<Utc>) -> Result<bool> {
+        self.store(owner_id)?.use_ticket(owner_id, ticket, until).await
+    }
+
+    async fn kept_session(&self, owner_id: Uuid, agent_id: Uuid, id: &str) -> Result<Option<Value>> {
+        self.store(owner_id)?.kept_session(owner_id, agent_id, id).await
+    }
+
+    async fn keep_session(&self, owner_id: Uuid, agent_id: Uuid, id: &str, state: &Value) -> Result<()> {
+        self.store(owner_id)?.keep_session(owner_id, agent_id, id, state).await
+    }
+
+    async fn end_session(&self, owner_id: Uuid, agent_id: Uuid, id: &str) -> Result<()> {
+        self.store(owner_id)?.end_session(owner_id, agent_id, id).await
+    }
+
+    async fn hygiene(&self, owner_id: Uuid) -> Result<HygieneStats> {
+        self.store(owner_id)?.hygiene(owner_id).await
+    }
+
+    async fn run_hygiene(&self, owner_id: Uuid) -> Result<HygieneRun> {
+        self.store(owner_id)?.run_hygiene(owner_id).await
+    }
+
+    async fn unfinished_calls(&self) -> Result<Vec<UnfinishedCalls>> {
+        let stores = self.routes.all();
+        joined(join_all(stores.iter().map(|store| store.unfinished_calls())).await)
+    }
+
+    /// A server is ready while one cell responds: the tenants of the others get errors of their
+    /// own.
+    async fn ping(&self) -> Result<()> {
+        let stores = self.routes.all();
+        let answers =
+            join_all(stores.iter().map(|store| async move { store.ping().await.map(|()| Vec::<()>::new()) })).await;
+        joined(answers).map(|_| ())
+    }
+
+    fn counted_tenants(&self) -> Vec<TenantCount> {
+        self.routes.all().iter().flat_map(|store| store.counted_tenants()).collect()
+    }
+
+    fn webhooks(&self) -> Arc<dyn Webhooks> {
+        Arc::new(CellWebhooks::new(self.routes.clone()))
+    }
+}
