@@ -12,6 +12,14 @@ CREATE FUNCTION event_base(transaction bigint) RETURNS bigint
 LANGUAGE sql STABLE PARALLEL SAFE
 RETURN 0::bigint;
 
+-- The bases that a database with cells got (`migrations/0014_cells.sql`); each holds from a
+-- transaction on.
+CREATE TABLE event_bases (
+    from_transaction bigint PRIMARY KEY,
+    base bigint NOT NULL
+);
+ALTER TABLE event_bases ENABLE ROW LEVEL SECURITY;
+
 -- A transaction's id in the counting of the events' numbers.
 CREATE FUNCTION event_transaction(transaction bigint) RETURNS bigint
 LANGUAGE sql STABLE PARALLEL SAFE
@@ -99,9 +107,11 @@ DECLARE
     made integer := 0;
 BEGIN
     PERFORM pg_advisory_xact_lock(hashtextextended('rcrt.event_ranges', 0));
-    -- What a day used, as far as it is known. The numbers that a restore skipped were not used.
+    -- What a day used, as far as it is known. The numbers that a restore or a new base skipped were
+    -- not used.
     SELECT * INTO earlier FROM event_ranges r WHERE r.made_at < clock_timestamp() - interval '1 hour'
-        AND r.made_at_number >= coalesce((SELECT max(e.next_number) FROM restores e), 0)
+        AND r.made_at_number >= greatest((SELECT max(e.next_number) FROM restores e),
+            (SELECT max((b.from_transaction + b.base) << 12) FROM event_bases b), 0)
         AND r.made_at_number < present ORDER BY r.made_at > clock_timestamp() - interval '1 day', r.made_at DESC LIMIT 1;
     IF FOUND THEN
         width := greatest(width, ((present - earlier.made_at_number)

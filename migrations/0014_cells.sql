@@ -84,13 +84,6 @@ END
 $$;
 REVOKE ALL ON FUNCTION guard_tenant_tables() FROM PUBLIC;
 
--- The bases of the events' numbers: each counts from a transaction on. `event_base` is made of it.
-CREATE TABLE event_bases (
-    from_transaction bigint PRIMARY KEY,
-    base bigint NOT NULL
-);
-ALTER TABLE event_bases ENABLE ROW LEVEL SECURITY;
-
 -- Makes the numbers of events continue above this one, while servers write. Returns whether that
 -- needed a change.
 --
