@@ -26,6 +26,8 @@ const NOT_FOUND: i64 = 404;
 pub struct NatsCopy {
     address: Address,
     stream: String,
+    /// What the ids of its messages begin with: numbers are unique in one database only.
+    id_prefix: String,
     state: Mutex<State>,
 }
 
@@ -38,7 +40,14 @@ struct State {
 
 impl NatsCopy {
     pub fn new(address: Address, stream: String) -> Self {
-        Self { address, stream, state: Mutex::default() }
+        Self { address, stream, id_prefix: String::new(), state: Mutex::default() }
+    }
+
+    /// The same stream for the events of another database with this name.
+    #[must_use]
+    pub fn of_cell(&self, name: &str) -> Self {
+        let id_prefix = format!("{name}:");
+        Self { address: self.address.clone(), stream: self.stream.clone(), id_prefix, state: Mutex::default() }
     }
 
     async fn connect(&self) -> Result<Connection, NatsError> {
@@ -72,7 +81,7 @@ impl NatsCopy {
                 Some(connection) => connection,
                 None => self.connect().await?,
             };
-            let messages = events.iter().map(|event| Message::of(event, connection.max_payload()));
+            let messages = events.iter().map(|event| Message::of(event, &self.id_prefix, connection.max_payload()));
             let messages = messages.collect::<Result<Vec<_>, _>>();
             let messages = messages.map_err(|error| NatsError::NotStored { reason: error.to_string() })?;
             match connection.publish(&messages).await {

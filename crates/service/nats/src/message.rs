@@ -23,8 +23,9 @@ pub struct Message {
 impl Message {
     /// `most`: the bytes that the server takes. The payload is the event as `GET /events/stream`
     /// sends it.
-    pub(crate) fn of(event: &Event, most: usize) -> Result<Self, serde_json::Error> {
-        let mut headers = vec![(MESSAGE_ID, event.number.to_string()), (KIND, event.kind.as_str().to_owned())];
+    pub(crate) fn of(event: &Event, id_prefix: &str, most: usize) -> Result<Self, serde_json::Error> {
+        let id = format!("{id_prefix}{}", event.number);
+        let mut headers = vec![(MESSAGE_ID, id), (KIND, event.kind.as_str().to_owned())];
         let mut payload = serde_json::to_vec(event)?;
         if payload.len() + header_text(&headers).len() > most {
             let bare = Event { context: EventContext::default(), ..event.clone() };

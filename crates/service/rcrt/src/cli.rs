@@ -3,8 +3,8 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    a2a, agent, audit, backup, bench, bootstrap, call, calls, crumb, doctor, export, generated, health, import, keys,
-    logs, mcp, migrate, open, restore, runner, runners, scripts_manager, secret, server, tenant, token, tool, up,
+    a2a, agent, audit, backup, bench, bootstrap, call, calls, cell, crumb, doctor, export, generated, health, import,
+    keys, logs, mcp, migrate, open, restore, runner, runners, scripts_manager, secret, server, tenant, token, tool, up,
 };
 use crate::config::Config;
 use crate::exit;
@@ -62,6 +62,8 @@ pub enum Command {
     Import(import::Import),
     Migrate(migrate::Migrate),
     #[command(subcommand)]
+    Cell(cell::Cell),
+    #[command(subcommand)]
     Keys(keys::Keys),
     Bench(bench::Bench),
     Doctor(doctor::Doctor),
@@ -82,6 +84,7 @@ impl Command {
                 | Self::Export(_)
                 | Self::Import(_)
                 | Self::Migrate(_)
+                | Self::Cell(_)
                 | Self::Keys(_)
                 | Self::Health(_)
                 | Self::Completions(_)

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use clap::Args;
-use rcrt_breadcrumb::{EventSink, TenantQuotas};
+use rcrt_breadcrumb::TenantQuotas;
 use rcrt_nats::NatsCopy;
 use rcrt_postgres::{DataLock, Postgres, PostgresOptions};
-use rcrt_store::{Store, StoreOptions};
+use rcrt_store::StoreOptions;
 
 use super::agents::DEFAULT_TENANT;
 use super::secrets_keys::check_secrets_keys;
-use super::{EmbeddingArgs, Pruning};
+use super::{EmbeddingArgs, Pruning, Stores};
 use crate::keys::Keys;
 use crate::progress::ConsoleProgress;
 
@@ -68,7 +68,7 @@ pub struct DatabaseOptions {
 }
 
 impl DatabaseOptions {
-    fn event_copy(&self) -> Option<Arc<dyn EventSink>> {
+    fn event_copy(&self) -> Option<Arc<NatsCopy>> {
         let address = self.events_nats.clone()?;
         Some(Arc::new(NatsCopy::new(address, self.events_nats_stream.clone())))
     }
@@ -109,9 +109,9 @@ pub const MAINTENANCE: &str = "postgres";
 /// The role that row-level security restricts.
 pub const APP_ROLE: &str = "rcrt_app";
 
-/// An open store, and its Postgres if that is the embedded one.
+/// The open stores, and their Postgres if that is the embedded one.
 pub struct Database {
-    pub store: Arc<Store>,
+    pub stores: Stores,
     postgres: Option<Postgres>,
     /// Held while the store is open, even with an external database: the keys are in the folder.
     _lock: Option<DataLock>,
@@ -146,7 +146,7 @@ impl Database {
             }
         };
         match opened {
-            Ok(store) => Ok(Self { store, postgres, _lock: lock }),
+            Ok(stores) => Ok(Self { stores, postgres, _lock: lock }),
             Err(error) => {
                 if let Some(postgres) = postgres {
                     postgres.stop().await;
@@ -171,9 +171,9 @@ impl Database {
         }
     }
 
-    /// Closes the store, then stops Postgres.
+    /// Closes the stores, then stops Postgres.
     pub async fn close(self) {
-        self.store.close().await;
+        self.stores.close().await;
         if let Some(postgres) = self.postgres {
             postgres.stop().await;
         }
@@ -188,7 +188,7 @@ pub async fn open_runner_store(
     keys: &Keys,
     options: &DatabaseOptions,
     progress: &ConsoleProgress,
-) -> anyhow::Result<Arc<Store>> {
+) -> anyhow::Result<Stores> {
     open(admin_url, None, keys, options, None, progress).await
 }
 
@@ -200,7 +200,7 @@ async fn open_embedded(
     options: &DatabaseOptions,
     pruning: Pruning,
     progress: &ConsoleProgress,
-) -> anyhow::Result<Arc<Store>> {
+) -> anyhow::Result<Stores> {
     let superuser_url = postgres.url(rcrt_postgres::SUPERUSER, MAINTENANCE);
     rcrt_store::create_app_role(&superuser_url, true).await.context("the role of the store cannot be set up")?;
     let admin_url = postgres.url(tables_owner(&superuser_url).await?, rcrt_postgres::DATABASE);
@@ -223,18 +223,18 @@ async fn open(
     options: &DatabaseOptions,
     pruning: Option<Pruning>,
     progress: &ConsoleProgress,
-) -> anyhow::Result<Arc<Store>> {
+) -> anyhow::Result<Stores> {
     // Before the store opens: a new key would hide that the right one is missing.
     Box::pin(check_secrets_keys(&admin_url, keys, None)).await?;
     keys.create_secrets_key()?;
     let secrets_keys = keys.secrets_keys()?;
+    // A runner's store copies nothing: only the servers have the options for that.
+    let copy = pruning.is_some().then(|| options.event_copy()).flatten();
     let options = StoreOptions {
         app_url,
         read_url: options.read_database_url.clone(),
         max_connections: options.database_connections,
         embedding: options.embedding.options()?,
-        // A runner's store copies nothing: only the servers have the options for that.
-        event_copy: pruning.is_some().then(|| options.event_copy()).flatten(),
         quotas: options.quotas(),
         prunes: pruning.is_some(),
         retention: pruning.as_ref().map(|pruning| pruning.retention).unwrap_or_default(),
@@ -242,5 +242,5 @@ async fn open(
         ..StoreOptions::new(admin_url, secrets_keys)
     };
     let say = |step: &str| progress.step(step);
-    Box::pin(Store::open(options, &say)).await.context("the store cannot be opened")
+    Box::pin(Stores::open(options, copy, &say)).await
 }

@@ -15,7 +15,7 @@ use uuid::Uuid;
 
 use super::{
     Agents, DataFolder, Database, DatabaseInfo, DatabaseOptions, HttpServer, PreparedRunner, Pruning, RunnerTask,
-    TokenFile, WebhookDelivery, WebhookHosts, WebhookOptions,
+    Stores, TokenFile, WebhookDelivery, WebhookHosts, WebhookOptions,
 };
 use crate::progress::ConsoleProgress;
 
@@ -56,9 +56,11 @@ impl System {
         };
         used.write(&data)?;
         self.postgres = Some(used);
-        let agents = Agents::ensure(&*database.store, &options.tenant).await.context("the tenant cannot be set up")?;
+        let agents = Agents::ensure(&*database.stores.tenancy(), &options.tenant)
+            .await
+            .context("the tenant cannot be set up")?;
         self.agents = Some(agents);
-        let schemas = self.schemas.insert(Schemas::over(database.store.clone()));
+        let schemas = self.schemas.insert(Schemas::over(database.stores.tenancy()));
         self.tenancy = Some(LocalDispatch::over(schemas.clone()));
         Ok(())
     }
@@ -79,8 +81,8 @@ impl System {
 
     /// Starts the delivery of webhooks.
     pub fn start_webhook_delivery(&mut self, options: &WebhookOptions, hosts: WebhookHosts) -> anyhow::Result<()> {
-        let store = self.store()?.clone();
-        let deliveries = store.deliveries();
+        let stores = self.stores()?;
+        let (store, deliveries) = (stores.tenancy(), stores.deliveries());
         let store_of = move |owner_id| -> Arc<dyn EgressLog> {
             // No agent: the server itself makes the deliveries.
             let (agent_id, roles, profile) = (Uuid::nil(), vec![Role::Runner], Profile::Main);
@@ -111,7 +113,7 @@ impl System {
     /// definitions. With the role of a runner: the tools that come with the program are no drafts.
     pub fn seeding_as(&self, mut identity: Identity) -> anyhow::Result<Arc<dyn rcrt_breadcrumb::Breadcrumbs>> {
         identity.roles.push(Role::Runner);
-        Ok(self.store()?.acting_as(identity))
+        Ok(self.stores()?.tenancy().acting_as(identity))
     }
 
     pub fn postgres(&self) -> Option<&DatabaseInfo> {
@@ -122,8 +124,8 @@ impl System {
         Ok(self.tenancy.as_ref().context("the store is not open")?.clone())
     }
 
-    fn store(&self) -> anyhow::Result<Arc<rcrt_store::Store>> {
-        Ok(self.database.as_ref().context("the store is not open")?.store.clone())
+    fn stores(&self) -> anyhow::Result<Stores> {
+        Ok(self.database.as_ref().context("the store is not open")?.stores.clone())
     }
 
     /// Returns when a required part stops by itself, with an error that names it.

@@ -14,6 +14,7 @@ mod bootstrap_watch;
 pub mod call;
 pub mod calls;
 mod catalog_wait;
+pub mod cell;
 pub mod crumb;
 mod debug_lines;
 pub mod doctor;
@@ -152,6 +153,7 @@ async fn dispatch(command: Command, config: &Config) -> anyhow::Result<()> {
         Command::Export(export) => export.run(config, output).await,
         Command::Import(import) => import.run(config, output).await,
         Command::Migrate(migrate) => migrate.run(config, output).await,
+        Command::Cell(cell) => cell.run(config, output).await,
         Command::Keys(keys) => keys.run(config, output).await,
         Command::Token(token) => token.run(config, output).await,
         Command::Doctor(doctor) => Box::pin(doctor.run(config, output)).await,

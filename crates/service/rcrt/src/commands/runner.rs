@@ -12,7 +12,7 @@ use rcrt_server::PublicUrl;
 
 use crate::assembly::{
     self, Agents, DatabaseOptions, DrainOption, Embeddings, MetricsOptions, PreparedRunner, RunnerTask,
-    RunnerTaskOptions,
+    RunnerTaskOptions, Stores,
 };
 use crate::compat::CompatOption;
 use crate::config::Config;
@@ -68,8 +68,8 @@ impl Runner {
         if let Some(schemas) = parts.schemas {
             schemas.close().await;
         }
-        if let Some(store) = parts.store {
-            store.close().await;
+        if let Some(stores) = parts.stores {
+            stores.close().await;
         }
         metrics.close().await?;
         tracing::info!("stopped");
@@ -86,8 +86,8 @@ impl Runner {
                 // be computed again.
                 let mut database = self.database.clone();
                 database.embedding.or(Embeddings::Off);
-                let store = assembly::open_runner_store(url.clone(), &keys, &database, &progress).await?;
-                parts.store = Some(store.clone());
+                let stores = assembly::open_runner_store(url.clone(), &keys, &database, &progress).await?;
+                let store = parts.stores.insert(stores).tenancy();
                 let agents =
                     Agents::ensure(&*store, &self.database.tenant).await.context("the tenant cannot be set up")?;
                 progress.done();
@@ -114,7 +114,7 @@ impl Runner {
 
 #[derive(Default)]
 struct Parts {
-    store: Option<Arc<rcrt_store::Store>>,
+    stores: Option<Stores>,
     schemas: Option<Arc<Schemas>>,
     runner_task: Option<RunnerTask>,
 }

@@ -9,6 +9,7 @@ mod authoring;
 mod bench;
 mod bootstrap;
 mod calls;
+mod cells;
 mod constant_tool;
 mod database;
 mod editor_globals;

@@ -33,6 +33,7 @@ fn an_invalid_command_line_exits_with_2_and_names_the_problem() {
         (vec!["tool", "validate", "nowhere"], "there is no file or folder nowhere"),
         (vec!["up", "--database-url", "mysql://me:s3cr3t@db/x"], "mysql://"),
         (vec!["server", "--database-url", "nothing"], "--database-url"),
+        (vec!["cell", "add", "east", "mysql://me:s3cr3t@db/x"], "mysql:// is not a Postgres URL"),
         (vec!["bootstrap", "no-such-folder"], "no-such-folder"),
         (vec!["secret", "set", "bad\"name", "--token", "x"], "name"),
         (vec!["tool", "new", "1st"], "1st"),
