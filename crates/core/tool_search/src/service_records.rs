@@ -33,7 +33,7 @@ pub(crate) struct Skill {
 #[derive(Debug, Clone)]
 pub(crate) struct Server {
     pub record: Uuid,
-    /// What the operator says of it, else its own instructions, else what a model made of its tools.
+    /// What the operator says of it, else its own instructions, else what a model makes of it.
     pub summary: String,
 }
 
