@@ -56,7 +56,8 @@ async fn a_runner_of_the_oldest_version_works() {
         "started_at": "2026-01-31T12:00:00Z", "draining": false,
         "slots": {"worker": {"used": 0, "free": 1}, "waiting": {"used": 0, "free": 1}}});
     world.post("/runners", &runner, report).await.ok();
-    assert_eq!(world.get("/runners", &runner).await.ok().json()[0]["version"], "0.0.1");
+    let (_, curator) = world.agent(tenant, &[Role::Curator]).await;
+    assert_eq!(world.get("/runners", &curator).await.ok().json()[0]["version"], "0.0.1");
     let request = world.create(&agent, request_for("echo")).await;
     let claim = json!({"runner_id": id, "limit": 1, "lease_ms": 60000});
     let claimed = world.post("/calls/claim", &runner, claim).await.ok().json()[0].clone();

@@ -192,8 +192,10 @@ async fn move_event_base(admin_url: &str, horizon: i64) -> Result<()> {
             RETURN {base}::bigint"
     );
     sqlx::raw_sql(AssertSqlSafe(function)).execute(&mut *tx).await?;
+    // Not from the horizon: in a cluster that went back to a moment, transactions since then can
+    // have the ids of those that were lost.
     sqlx::query("INSERT INTO restores (last_number, next_number) VALUES ($1, $2)")
-        .bind(newest.max(horizon - 1))
+        .bind(newest)
         .bind((present + base) << ORDINAL_BITS)
         .execute(&mut *tx)
         .await?;

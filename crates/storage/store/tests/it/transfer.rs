@@ -164,7 +164,7 @@ async fn invalid_lines_and_incomplete_files_are_reported() {
         (lines[1].to_owned(), 1, "export"),
         (lines[0].replace("\"format\":1", "\"format\":9"), 1, "format 9"),
         (format!("{}\n\n{{\"record\": {{}}}}", lines[0]), 3, "is required"),
-        (format!("{}\n{{\"note\": {{}}}}", lines[0]), 2, "must be one of export, record, version, end"),
+        (format!("{}\n{{\"note\": {{}}}}", lines[0]), 2, "must be one of export, record, version, event, end"),
         (format!("{}\n{untitled}", lines[0]), 2, "title"),
         (format!("{}\n{}", lines[0], lines[0]), 2, "second"),
         (format!("{}\n{}\n{}", lines[0], lines[2], lines[2]), 3, "nothing may follow"),
