@@ -80,9 +80,13 @@ async fn another_server_continues_a_session() {
     // Several requests at once, of which one resumes it.
     let beside = scene.world.beside().await;
     let there = |message: &Value| in_session(&beside, &scene.token, &session, message);
-    let lists = futures::future::join_all((0..8).map(|_| client::result(there(&request("tools/list", json!({}))))));
+    let lists = futures::future::join_all((10..18).map(|id| {
+        let mut message = request("tools/list", json!({}));
+        message["id"] = json!(id);
+        client::answer(there(&message))
+    }));
     for list in lists.await {
-        assert_eq!(list["tools"][0]["name"], "echo");
+        assert_eq!(list["result"]["tools"][0]["name"], "echo", "{list}");
     }
     let asking = tokio::spawn(client::result(there(&request("tools/call", json!({"name": "echo", "arguments": {}})))));
     let claim = scene.hand.claim().await;
