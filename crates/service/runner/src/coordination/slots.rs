@@ -329,8 +329,9 @@ impl Slot {
         }
     }
 
-    /// Called before the call makes one that it will wait for. False: too many calls already wait,
-    /// and with this one no slot might be left for what they wait for.
+    /// Called before the call makes one that it will wait for. False: too many calls already wait.
+    /// Half of the slots are left for what they wait for, since other calls may wait too in ways
+    /// that are not known here, such as by polling for a record.
     pub fn may_wait(&mut self) -> bool {
         if self.waiting != Waiting::No {
             return true;
@@ -339,7 +340,7 @@ impl Slot {
         if inner.parked < inner.max_parked {
             inner.parked += 1;
             self.waiting = Waiting::MayPark;
-        } else if inner.blocked + 1 < inner.pool(self.kind).max_calls() {
+        } else if 2 * (inner.blocked + 1) <= inner.pool(self.kind).max_calls() {
             inner.blocked += 1;
             self.waiting = Waiting::Blocked;
         }

@@ -11,6 +11,7 @@ use rcrt_conformance::{Agent, Harness};
 use rcrt_postgres::{DATABASE, PostgresOptions, SUPERUSER, default_cache_dir};
 use serde_json::json;
 use tokio::sync::Notify;
+use uuid::Uuid;
 
 use crate::harness::{CellsHarness, EAST, available, cell_of};
 
@@ -26,13 +27,13 @@ async fn everything(agent: &Agent) -> String {
     format!("{seen:#?} {secrets:?}")
 }
 
-/// The number of the last event before the stream ended, because the tenant moved.
-async fn ended(mut items: SubscriptionStream) -> Option<EventNumber> {
+/// The record of the last event before the stream ended, because the tenant moved.
+async fn ended(mut items: SubscriptionStream) -> Option<Uuid> {
     let mut last = None;
     let reading = async {
         loop {
             match items.next().await {
-                Some(Ok(SubscriptionItem::Event(event))) => last = Some(event.number),
+                Some(Ok(SubscriptionItem::Event(event))) => last = Some(event.breadcrumb_id),
                 Some(Ok(_)) => {}
                 Some(Err(StoreError::Unavailable(why))) => break assert!(why.contains("has moved"), "{why}"),
                 other => panic!("{other:?}"),
@@ -54,6 +55,7 @@ async fn moves_there_and_back(harness: &CellsHarness) {
     let secret = agent.create_secret(NewSecret::new("KEY", "the value")).await.unwrap().id;
     let queued = agent.create(request(), None).await.unwrap().id;
     let before = agent.latest_event().await.unwrap();
+    let mut written_last = queued;
 
     for cell in [EAST, HOME] {
         let seen = everything(&agent).await;
@@ -62,7 +64,7 @@ async fn moves_there_and_back(harness: &CellsHarness) {
         assert_eq!((moved.tenant, moved.to.as_str()), (tenant, cell));
         assert!(moved.rows > 8, "{moved:?}");
         assert_eq!(cell_of(&harness.home, tenant, &name).await, cell);
-        assert!(ended(stream).await.is_some_and(|last| last >= before));
+        assert_eq!(ended(stream).await, Some(written_last));
         assert_eq!(everything(&agent).await, seen);
         assert_eq!(agent.decrypt_secret(secret, "a test", None).await.unwrap(), "the value");
         assert!(harness.move_to(tenant, cell).await.unwrap().is_none());
@@ -77,6 +79,7 @@ async fn moves_there_and_back(harness: &CellsHarness) {
                 break;
             }
         }
+        written_last = newer;
     }
     // The call was queued before the moves.
     let claims = agent.claim(&claim_of(8)).await.unwrap();
