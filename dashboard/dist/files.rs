@@ -19,22 +19,22 @@
         gzip: include_bytes!("assets/editor-BHHAy4o7.css.gz"),
     },
     File {
-        path: "assets/editor-CNvhOeir.js",
+        path: "assets/editor-BoLcubV9.js",
         media_type: "text/javascript; charset=utf-8",
-        etag: "\"34389b30db5eaa05a6644d89197d7b10\"",
-        gzip: include_bytes!("assets/editor-CNvhOeir.js.gz"),
-    },
-    File {
-        path: "assets/index-0jrjNIKb.js",
-        media_type: "text/javascript; charset=utf-8",
-        etag: "\"69e3cf0e269079c8e9f8a713330556fe\"",
-        gzip: include_bytes!("assets/index-0jrjNIKb.js.gz"),
+        etag: "\"30c1896c1207dc721504df2322783196\"",
+        gzip: include_bytes!("assets/editor-BoLcubV9.js.gz"),
     },
     File {
         path: "assets/index-CDMFVtFe.css",
         media_type: "text/css; charset=utf-8",
         etag: "\"617123acd1b4fac792ae3f900f9c8977\"",
         gzip: include_bytes!("assets/index-CDMFVtFe.css.gz"),
+    },
+    File {
+        path: "assets/index-DNkKNvUN.js",
+        media_type: "text/javascript; charset=utf-8",
+        etag: "\"96c4a3c6da93c0404d31c869d8223b76\"",
+        gzip: include_bytes!("assets/index-DNkKNvUN.js.gz"),
     },
     File {
         path: "assets/worker-CkJ48epu.js",
@@ -51,7 +51,7 @@
     File {
         path: "index.html",
         media_type: "text/html; charset=utf-8",
-        etag: "\"dbea7d1433bb2f0f029b0868605156bf\"",
+        etag: "\"2adcf1943af98f3d59d50ceaab529f37\"",
         gzip: include_bytes!("index.html.gz"),
     },
 ]

@@ -45,6 +45,8 @@ class Router {
 
   /** Changes the query without a new entry in the browser's history. Empty values are left out. */
   setQuery(query: Record<string, string | undefined>): void {
+    // A link was followed whose event has not come yet: replacing the address would undo it.
+    if (read().parts.join("/") !== this.#route.parts.join("/")) return;
     history.replaceState(null, "", to(this.#route.parts, query));
     this.#route = read();
   }
