@@ -175,7 +175,8 @@ pub fn endless(kind: &'static str, start: &'static str) -> Response {
 
 /// A response with these bytes, and then others without end.
 pub fn flood(kind: &'static str, start: &'static str, then: &'static str) -> Response {
-    let pieces = stream::iter([start]).chain(stream::repeat(then)).map(Ok::<_, std::io::Error>);
+    // Large pieces: in small ones, the limit is reached too late on a busy machine.
+    let pieces = stream::iter([start.to_owned()]).chain(stream::repeat(then.repeat(256))).map(Ok::<_, std::io::Error>);
     ([(header::CONTENT_TYPE, kind)], Body::from_stream(pieces)).into_response()
 }
 

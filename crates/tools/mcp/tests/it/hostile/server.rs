@@ -142,7 +142,8 @@ pub fn endless(kind: &'static str, start: &'static str) -> Response {
 
 /// A response with these bytes, repeated without end.
 pub fn flood(start: &'static str, then: &'static str) -> Response {
-    let pieces = futures::stream::iter([start]).chain(futures::stream::repeat(then));
+    // Large pieces: in small ones, the limit is reached too late on a busy machine.
+    let pieces = futures::stream::iter([start.to_owned()]).chain(futures::stream::repeat(then.repeat(256)));
     reply(Body::from_stream(pieces.map(Ok::<_, std::io::Error>)))
 }
 
