@@ -1,4 +1,4 @@
-//! Cells: several databases, each with some of the tenants. [`Cells`] is a [`Tenancy`] over their
+//! Cells: several databases, each with some of the tenants. [`Cells`] is a `Tenancy` over their
 //! stores that sends each operation to the tenant's cell, and the operator's functions add cells
 //! ([`add_cell`]) and move tenants ([`move_tenant`]).
 //!
