@@ -91,7 +91,7 @@ impl A2aAgent {
         Ok(json!({"configs": configs, "nextPageToken": ""}))
     }
 
-    /// Also succeeds if there is no such configuration, as the protocol requires.
+    /// Also succeeds if the configuration does not exist, as the protocol requires.
     pub async fn delete_push(&self, name: &PushName) -> Result<Value, A2aError> {
         let request = self.own(&name.task_id).await?.summary.call.request;
         let (owner_id, agent_id) = (self.identity.owner_id, self.identity.agent_id);

@@ -41,7 +41,7 @@ pub async fn wake(store: &dyn Breadcrumbs, task: Uuid) -> Result<(), StoreError>
     Ok(())
 }
 
-/// `None`: there is no such task.
+/// `None` if the task does not exist.
 async fn read(store: &dyn Breadcrumbs, task: Uuid) -> Result<Option<Breadcrumb>, StoreError> {
     match store.get(task).await {
         Ok(record) => Ok(Some(record).filter(|record| record.schema_name.as_deref() == Some(schema_names::A2A_TASK))),

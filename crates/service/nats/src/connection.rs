@@ -25,7 +25,7 @@ const REPLY_TIME: Duration = Duration::from_secs(10);
 const MAX_LINE: usize = 256 * 1024;
 /// The largest reply that is read: above the largest message of a server.
 const MAX_REPLY: usize = 128 * 1024 * 1024;
-/// The status of a reply that says that nobody listens to the subject.
+/// The status of a reply when the subject has no subscriber.
 const NO_RESPONDERS: &str = "503";
 
 trait Wire: AsyncRead + AsyncWrite + Send + Unpin {}

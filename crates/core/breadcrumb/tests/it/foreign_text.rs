@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 use rcrt_breadcrumb::foreign_text::{line, lines};
 
-/// "hi" in characters that nobody sees.
+/// "hi" in invisible characters.
 const TAGGED: &str = "\u{e0068}\u{e0069}";
 
 #[test]

@@ -60,7 +60,7 @@ impl Nats {
             panic!("nats-server does not start");
         };
         tokio::time::timeout(PATIENCE, ready).await.expect("nats-server becomes ready");
-        // Nothing may block because nobody reads.
+        // Read, so that the server does not block on a full pipe.
         tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
         self.child = Some(child);
     }

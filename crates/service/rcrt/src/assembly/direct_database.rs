@@ -36,7 +36,7 @@ impl DirectDatabase {
             fail!(Usage, "the database of {} is at {place}; name it with --database-url", data.display());
         }
         if !data.join("postgres").is_dir() {
-            fail!(NotFound, "there is no database in {}; name its folder with --data", data.display());
+            fail!(NotFound, "{} has no database; name its folder with --data", data.display());
         }
         match DataLock::acquire(data) {
             Ok(lock) => Self::start(lock, progress).await,

@@ -167,7 +167,7 @@ pub(super) fn read(folder: Option<PathBuf>, source: Option<&str>, allowed: &[Pri
     let default = Path::new(embedded::NAME);
     let Some(folder) = folder.or_else(|| default.is_dir().then(|| default.to_owned())) else {
         if source.is_some_and(|name| name != embedded::NAME) {
-            fail!(Usage, "--source names a folder, and there is no folder {} here; name one", embedded::NAME);
+            fail!(Usage, "--source must name a folder, and {} does not exist here; name one", embedded::NAME);
         }
         return Ok(SeedSet::embedded(Author::System, allowed));
     };

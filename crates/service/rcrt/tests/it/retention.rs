@@ -11,6 +11,11 @@ use tempfile::TempDir;
 
 use crate::program::{Ran, Running};
 
+/// Makes calls and events 40 days older.
+const MAKE_OLDER: &str = "UPDATE breadcrumbs SET updated_at = updated_at - interval '40 days'
+        WHERE schema_name IN ('tool.request.v1', 'tool.response.v1');
+     UPDATE calls SET queued_at = queued_at - interval '40 days', finished_at = finished_at - interval '40 days';
+     UPDATE events SET at = at - interval '40 days'";
 const CALLS: &str = "SELECT count(*) FROM breadcrumbs
     WHERE schema_name IN ('tool.request.v1', 'tool.response.v1') AND updated_at < now() - interval '35 days'";
 const EVENTS: &str = "SELECT count(*) FROM events WHERE at < now() - interval '35 days'";
@@ -58,14 +63,7 @@ async fn a_server_deletes_by_its_options_and_a_runner_deletes_nothing() {
     assert_eq!(up.stop().0.code(), Some(0));
 
     let mut admin = PgConnection::connect(&database.admin_url).await.unwrap();
-    execute(
-        &mut admin,
-        "UPDATE breadcrumbs SET updated_at = updated_at - interval '40 days'
-            WHERE schema_name IN ('tool.request.v1', 'tool.response.v1');
-         UPDATE calls SET queued_at = queued_at - interval '40 days', finished_at = finished_at - interval '40 days';
-         UPDATE events SET at = at - interval '40 days'",
-    )
-    .await;
+    execute(&mut admin, MAKE_OLDER).await;
     let before = (number(&mut admin, CALLS).await, number(&mut admin, EVENTS).await);
     assert!(before.0 >= 2 && before.1 >= 2, "{before:?}");
 
@@ -117,14 +115,7 @@ async fn what_a_server_deletes_is_archived_and_can_be_imported() {
     }
     assert_eq!(up.stop().0.code(), Some(0));
     let mut admin = PgConnection::connect(&database.admin_url).await.unwrap();
-    execute(
-        &mut admin,
-        "UPDATE breadcrumbs SET updated_at = updated_at - interval '40 days'
-            WHERE schema_name IN ('tool.request.v1', 'tool.response.v1');
-         UPDATE calls SET queued_at = queued_at - interval '40 days', finished_at = finished_at - interval '40 days';
-         UPDATE events SET at = at - interval '40 days'",
-    )
-    .await;
+    execute(&mut admin, MAKE_OLDER).await;
     let calls = number(&mut admin, CALLS).await;
     assert!(calls >= 6, "{calls}");
 

@@ -270,15 +270,14 @@ async fn old_tokens_stay_valid_until_their_key_is_removed() {
     }
 }
 
+fn a_curator() -> Identity {
+    Identity { owner_id: Uuid::new_v4(), agent_id: Uuid::new_v4(), roles: vec![Role::Curator], profile: Profile::Main }
+}
+
 #[test]
 fn a_token_of_a_new_key_is_accepted_at_once() {
     let (old, new) = (vec![1; 32], vec![2; 32]);
-    let identity = Identity {
-        owner_id: Uuid::new_v4(),
-        agent_id: Uuid::new_v4(),
-        roles: vec![Role::Curator],
-        profile: Profile::Main,
-    };
+    let identity = a_curator();
     let token = TokenKey::from_bytes(&new).unwrap().issue(&identity, Duration::from_hours(1)).unwrap();
     let came = std::sync::Mutex::new(Some(vec![new, old.clone()]));
     let keys = TokenKey::renewed_by(&[old], move || came.lock().unwrap().take()).unwrap();
@@ -288,12 +287,7 @@ fn a_token_of_a_new_key_is_accepted_at_once() {
 #[test]
 fn a_token_that_was_accepted_ends_with_its_key() {
     let (old, new) = (vec![1; 32], vec![2; 32]);
-    let identity = Identity {
-        owner_id: Uuid::new_v4(),
-        agent_id: Uuid::new_v4(),
-        roles: vec![Role::Curator],
-        profile: Profile::Main,
-    };
+    let identity = a_curator();
     let issued = |key: &[u8]| TokenKey::from_bytes(key).unwrap().issue(&identity, Duration::from_hours(1)).unwrap();
     let (token, fresh) = (issued(&old), issued(&new));
     let came = std::sync::Arc::new(std::sync::Mutex::new(None));

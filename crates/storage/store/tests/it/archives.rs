@@ -196,7 +196,7 @@ async fn an_archive_that_was_interrupted_is_finished() {
     let written = files(folder.path(), tenant, "calls-");
     assert_eq!((written.len(), records(folder.path(), tenant)), (1, old.clone()));
 
-    // The file is complete and nobody recorded it.
+    // The file is complete but was not recorded.
     sqlx::query("UPDATE call_archives SET is_written = false").execute(&mut admin).await.unwrap();
     store.prune().await.unwrap();
     // Half of the records are deleted.
