@@ -1,6 +1,6 @@
 //! Reads the input of a native tool, and makes the failures that it returns.
 
-use rcrt_breadcrumb::{ErrorCode, StoreError, ToolFailure, Violations};
+use rcrt_breadcrumb::{ErrorCode, StoreError, ToolFailure, Violations, type_violation};
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
@@ -10,8 +10,11 @@ use crate::ToolCall;
 pub fn read_input<T: DeserializeOwned>(call: &ToolCall) -> Result<T, ToolFailure> {
     serde_path_to_error::deserialize(&call.input).map_err(|error| {
         let path = error.path().to_string();
-        let field = if path == "." { "" } else { &path };
-        invalid(field, error.inner().to_string())
+        let mut violation = type_violation(if path == "." { "" } else { &path }, &error.inner().to_string());
+        if violation.field.is_empty() {
+            violation.message = format!("the input {}", violation.message);
+        }
+        refused(&Violations(vec![violation]))
     })
 }
 
