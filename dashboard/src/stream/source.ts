@@ -7,7 +7,7 @@ export type Connection = "connecting" | "live" | "lost" | "refused";
 export type Message =
   | { type: "state"; state: Connection; why: string }
   | { type: "changes"; changes: Change[] }
-  /** Some events are no longer stored. The screens must load anew. */
+  /** Some events are no longer stored. The screens must load again. */
   | { type: "missed" };
 
 /** How long changes are collected, so that 1,000 events a second are ten messages. */

@@ -11,7 +11,7 @@ class Stream {
   why = $state("");
   /** How long after its write the newest change was here, in milliseconds, and when. */
   lag = $state.raw<{ ms: number; at: number } | undefined>(undefined);
-  /** With what reads the list anew: changes before the stream was connected are not in it. */
+  /** With what reads the list again: changes before the stream was connected are not in it. */
   #listeners = new Map<Listener, () => void>();
   #worker: SharedWorker | undefined;
   #source: Source | undefined;

@@ -64,7 +64,7 @@ impl EgressRecorder {
     }
 }
 
-/// Is told of a call's requests when they end, each redirect separately. Must not block.
+/// Receives the requests of a call when they end, each redirect separately. Must not block.
 pub trait RequestObserver: Send + Sync {
     fn ended(&self, request: &EgressRecord);
 }

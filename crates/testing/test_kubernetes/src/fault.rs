@@ -11,7 +11,7 @@ pub enum Fault {
     LostResponse,
     /// The next watch ends in the middle of a line.
     CutWatch,
-    /// The next watch is told that its version is too old.
+    /// The next watch ends with the error that its version is too old.
     OldVersion,
     /// No node has room.
     Unschedulable,

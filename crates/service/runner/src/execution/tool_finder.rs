@@ -99,7 +99,7 @@ impl CallersTools {
         move |tool| rights.allows_offered(tool) && tool.removal(now).is_none()
     }
 
-    /// With the runner's rights, because a caller may not see the records of tools that it can
+    /// With the runner's rights, because a caller cannot always see the records of tools that it can
     /// call. What it cannot call is not found.
     async fn with_meaning(&self, question: Question) -> Result<Question, ToolFailure> {
         let (directory, may_call) = (&self.directory, self.may_call());

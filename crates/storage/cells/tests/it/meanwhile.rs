@@ -74,7 +74,7 @@ async fn acknowledged_writes_stay_and_others_are_refused() {
     harness.close().await;
 }
 
-/// The numbers of the new cell begin anew while others write there.
+/// The numbers of the new cell begin again while others write there.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_subscriber_in_the_new_cell_misses_nothing() {
     let harness = CellsHarness::start().await;

@@ -26,7 +26,7 @@ const MAX_TEXT: usize = 800;
 const MAX_TOOLS: usize = 100;
 const MAX_DESCRIPTION: usize = 300;
 
-/// What the model is told of the server's tools, and the hash of it.
+/// What the model reads about the tools of the server, and the hash of it.
 pub struct Source {
     text: String,
     pub hash: String,
