@@ -26,6 +26,10 @@ pub enum McpError {
     Configuration(String),
     #[error("{0}")]
     Unreachable(String),
+    /// The server responded, or its program ended, and the attempt to connect failed: it may be of
+    /// another era.
+    #[error("{0}")]
+    NotUnderstood(String),
     /// The egress gate refuses the address.
     #[error("{0}")]
     Refused(String),
@@ -65,19 +69,38 @@ impl McpError {
         if let Some(challenge) = error.auth_challenge() {
             return Self::of_challenge(challenge, error.is_authorization_required(), vault);
         }
-        let gate = start_cause(error).and_then(gate_error);
-        if let Some(refused) = gate.as_ref().filter(|error| error.name == "PermissionDenied") {
-            return Self::Refused(refused.message.clone());
-        }
         // The second attempt says more than that both failed.
-        let last = match error {
+        let last: &ClientInitializeError = match error {
             ClientInitializeError::LegacyFallbackFailed { fallback, .. } => fallback,
             other => other,
         };
-        let why = redacted_line(&gate.map_or_else(|| last.to_string(), |error| error.message), vault);
-        match stderr.filter(|stderr| !stderr.is_empty()) {
-            Some(stderr) => Self::Unreachable(format!("{why}; its standard error: {}", redacted_line(&stderr, vault))),
-            None => Self::Unreachable(why),
+        let failed = match last {
+            ClientInitializeError::TransportError { error, .. } => Self::of_transport(error.error.as_ref(), vault),
+            other => Self::NotUnderstood(redacted_line(&other.to_string(), vault)),
+        };
+        match (failed, stderr.filter(|stderr| !stderr.is_empty())) {
+            (Self::NotUnderstood(why), Some(stderr)) => {
+                Self::NotUnderstood(format!("{why}; its standard error: {}", redacted_line(&stderr, vault)))
+            }
+            (failed, _) => failed,
+        }
+    }
+
+    /// `error` is that of a transport. The secrets of the vault are redacted.
+    pub fn of_transport(error: &(dyn Error + 'static), vault: &Vault) -> Self {
+        match error.downcast_ref::<StreamableHttpError<OpError>>() {
+            Some(StreamableHttpError::AuthRequired(asked)) => {
+                return Self::of_challenge(&asked.www_authenticate_header, true, vault);
+            }
+            Some(StreamableHttpError::InsufficientScope(asked)) => {
+                return Self::of_challenge(&asked.www_authenticate_header, false, vault);
+            }
+            _ => {}
+        }
+        match gate_error(error) {
+            Some(refused) if refused.name == "PermissionDenied" => Self::Refused(refused.message),
+            Some(failed) => Self::Unreachable(redacted_line(&failed.message, vault)),
+            None => Self::NotUnderstood(redacted_line(&error.to_string(), vault)),
         }
     }
 
@@ -106,9 +129,9 @@ impl McpError {
             | Self::InsufficientScope(_) => ErrorCode::PermissionDenied,
             Self::FolderFull(_) => ErrorCode::ResourceExhausted,
             Self::Timeout(_) => ErrorCode::Timeout,
-            Self::Unreachable(_) | Self::Store => ErrorCode::ExecutionFailed,
+            Self::Unreachable(_) | Self::NotUnderstood(_) | Self::Store => ErrorCode::ExecutionFailed,
         };
-        let is_passing = matches!(self, Self::Unreachable(_) | Self::Timeout(_) | Self::Store);
+        let is_passing = matches!(self, Self::Unreachable(_) | Self::NotUnderstood(_) | Self::Timeout(_) | Self::Store);
         let message = match self {
             Self::Unknown { .. } | Self::Disabled(_) => self.to_string(),
             other => format!("the MCP server {server:?} cannot be used: {other}"),
@@ -180,15 +203,6 @@ pub fn unanswered(asked: &InputRequiredResult, server: &str) -> ToolFailure {
         questions::kinds(asked)
     );
     ToolFailure::new(ErrorCode::ExecutionFailed, message).with_details(json!({"server": server}))
-}
-
-/// The transport's error. `rmcp` does not have it among the causes.
-fn start_cause(error: &ClientInitializeError) -> Option<&(dyn Error + 'static)> {
-    match error {
-        ClientInitializeError::TransportError { error, .. } => Some(error),
-        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => start_cause(fallback),
-        _ => None,
-    }
 }
 
 /// The egress gate's error among the causes.

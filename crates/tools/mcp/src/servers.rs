@@ -11,14 +11,13 @@ use rcrt_breadcrumb::{Breadcrumbs, Host};
 use rcrt_egress::{Egress, NetRules, Origin, Vault};
 use rcrt_executors::builtin::{FolderContent, MAX_ENTRIES};
 use rcrt_jail::command::{CommandLimits, CommandSpec, FilesystemView, Jail, JailError, PATH, make_folder};
-use rmcp::ClientLifecycleMode;
-use rmcp::model::ProtocolVersion;
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::common::client_side_sse::ExponentialBackoff;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 use tokio::sync::OnceCell;
 use uuid::Uuid;
 
+use crate::attempt::Attempt;
 use crate::connection::{Connection, Opening};
 use crate::failure::McpError;
 use crate::questions::Questions;
@@ -53,31 +52,8 @@ pub struct Server {
     pub record: ServerRecord,
     /// One attempt to connect at a time.
     connection: tokio::sync::Mutex<Option<Arc<Connection>>>,
-}
-
-/// The ways to connect to a server, in the order in which they are tried.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Attempt {
-    /// Finds out the era.
-    Auto,
-    /// For a server that exits when it gets a request that it does not know.
-    Initialize,
-    /// HTTP+SSE of the revision 2024-11-05.
-    LegacySse,
-}
-
-impl Attempt {
-    const ALL: [Self; 3] = [Self::Auto, Self::Initialize, Self::LegacySse];
-
-    fn mode(self) -> ClientLifecycleMode {
-        match self {
-            Self::Auto => ClientLifecycleMode::Auto {
-                preferred_versions: vec![ProtocolVersion::V_2026_07_28],
-                legacy_version: Some(ProtocolVersion::LATEST_WITH_INITIALIZE),
-            },
-            Self::Initialize | Self::LegacySse => ClientLifecycleMode::Initialize,
-        }
-    }
+    /// How it was connected last.
+    attempt: Mutex<Option<Attempt>>,
 }
 
 impl Servers {
@@ -95,7 +71,7 @@ impl Servers {
         if let Some(present) = known.get(&key).filter(|present| present.record == record) {
             return present.clone();
         }
-        let server = Arc::new(Server { record, connection: tokio::sync::Mutex::default() });
+        let server = Arc::new(Server { record, connection: tokio::sync::Mutex::default(), attempt: Mutex::default() });
         known.insert(key, server.clone());
         server
     }
@@ -130,39 +106,48 @@ impl Servers {
             return Ok(connection.clone());
         }
         let refused = present.as_ref().and_then(|connection| connection.refused_token());
-        let connection = Arc::new(self.connect(server.record.id, config, refused).await?);
+        let connection = Arc::new(self.connect(server, refused).await?);
         *present = Some(connection.clone());
         Ok(connection)
     }
 
     /// A new connection. `refused`: the version of the secret whose access token the server
     /// refused.
-    async fn connect(&self, record: Uuid, config: &ServerConfig, refused: Option<i64>) -> Result<Connection, McpError> {
-        let access_with = |refused| access(&*self.store, &self.egress, (record, config), refused);
+    async fn connect(&self, server: &Server, refused: Option<i64>) -> Result<Connection, McpError> {
+        let record = (server.record.id, &server.record.config);
+        let access_with = |refused| access(&*self.store, &self.egress, record, refused);
         let first = access_with(refused).await?;
         let version = first.token.map(|token| token.version);
-        match self.open(record, config, &first).await {
+        match self.open(server, &first).await {
             // The token was revoked before its time.
             Err(McpError::Unauthorized(_)) if version.is_some() && !first.is_new => {
-                self.open(record, config, &access_with(version).await?).await
+                self.open(server, &access_with(version).await?).await
             }
             opened => opened,
         }
     }
 
-    /// Both eras are tried, and for a URL the transport of the first revision last.
-    async fn open(&self, record: Uuid, config: &ServerConfig, access: &Access) -> Result<Connection, McpError> {
+    /// Both eras are tried, and for a URL the transport of the first revision last. Once one worked,
+    /// the others are tried only if the server does not understand it any more.
+    async fn open(&self, server: &Server, access: &Access) -> Result<Connection, McpError> {
+        let (config, worked) = (&server.record.config, *server.attempt.lock());
         let mut failed = None;
-        for attempt in Attempt::ALL {
+        for attempt in Attempt::all(worked) {
             let opened = match &config.transport {
                 Transport::Stdio { .. } if attempt == Attempt::LegacySse => continue,
                 Transport::Stdio { .. } => self.start(config, access, attempt).await,
-                Transport::Http { .. } => self.reach(record, config, access, attempt).await,
+                Transport::Http { .. } => self.reach(server.record.id, config, access, attempt).await,
             };
             match opened {
-                Ok(connection) => return Ok(connection),
+                Ok(connection) => {
+                    let info = connection.info();
+                    let has_initialize = info.is_some_and(|info| info.protocol_version.has_initialize());
+                    *server.attempt.lock() = Some(attempt.next_time(has_initialize));
+                    return Ok(connection);
+                }
                 // The error of the first attempt is usually the cause.
-                Err(error @ McpError::Unreachable(_)) => failed = failed.or(Some(error)),
+                Err(error @ McpError::NotUnderstood(_)) => failed = failed.or(Some(error)),
+                Err(error @ McpError::Unreachable(_)) if worked.is_none() => failed = failed.or(Some(error)),
                 Err(error) => return Err(error),
             }
         }
@@ -208,8 +193,7 @@ impl Servers {
             let opening = LegacySseTransport::open(client, url);
             let opened = tokio::time::timeout(within, opening).await;
             let opened = opened.map_err(|_| McpError::Timeout(config.connect_timeout_ms))?;
-            let failed = |error: &dyn std::error::Error| crate::text::redacted_line(&error.to_string(), vault);
-            let transport = opened.map_err(|error| McpError::Unreachable(failed(&error)))?;
+            let transport = opened.map_err(|error| McpError::of_transport(&error, vault))?;
             return Connection::open(transport, lists, access.opening(config, None, Vec::new()), attempt.mode()).await;
         }
         let mut options =

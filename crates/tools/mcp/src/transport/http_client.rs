@@ -98,7 +98,7 @@ impl EgressClient {
         }
         match response.status {
             200..300 => Ok(()),
-            status => Err(unexpected(format!("the server responded with HTTP {status}"))),
+            status => Err(refused(status, "")),
         }
     }
 
@@ -189,7 +189,7 @@ impl StreamableHttpClient for EgressClient {
         }
         match stated {
             Some(error) => Ok(StreamableHttpPostResponse::Json(ServerJsonRpcMessage::Error(error), None)),
-            None => Err(unexpected(format!("the server responded with HTTP {status}: {text}"))),
+            None => Err(refused(status, &text)),
         }
     }
 
@@ -204,7 +204,7 @@ impl StreamableHttpClient for EgressClient {
         match response.status {
             200..300 => Ok(()),
             405 => Err(StreamableHttpError::ServerDoesNotSupportDeleteSession),
-            status => Err(unexpected(format!("the server responded with HTTP {status}"))),
+            status => Err(refused(status, "")),
         }
     }
 
@@ -231,7 +231,7 @@ impl StreamableHttpClient for EgressClient {
                 let kind = redacted_line(&media_type(&response), &self.0.vault);
                 Err(StreamableHttpError::UnexpectedContentType(Some(kind)))
             }
-            status => Err(unexpected(format!("the server responded with HTTP {status}"))),
+            status => Err(refused(status, "")),
         }
     }
 }
@@ -251,6 +251,14 @@ fn media_type(response: &FetchResponse) -> String {
 
 fn unexpected(text: String) -> Failed {
     StreamableHttpError::UnexpectedServerResponse(Cow::Owned(text))
+}
+
+/// A status without a message of the protocol. A failure of the server itself says nothing about its
+/// era.
+fn refused(status: u16, text: &str) -> Failed {
+    let separator = if text.is_empty() { "" } else { ": " };
+    let why = format!("the server responded with HTTP {status}{separator}{text}");
+    if status >= 500 { StreamableHttpError::Client(OpError::new("Unavailable", why)) } else { unexpected(why) }
 }
 
 /// The whole body. The gate bounds it.

@@ -6,6 +6,7 @@
 #![allow(clippy::needless_pass_by_value, clippy::large_futures, clippy::similar_names)]
 
 mod config_files;
+mod eras;
 mod fixture;
 mod hostile;
 mod http;

@@ -31,7 +31,7 @@ pub struct Server {
 type Guard = Arc<dyn Fn(&HeaderMap, &Value) -> Option<Response> + Send + Sync>;
 
 struct Shared {
-    era: Era,
+    era: Mutex<Era>,
     tools: Mutex<Vec<Value>>,
     /// What its instructions, resources, prompts and errors say.
     said: Mutex<String>,
@@ -69,9 +69,11 @@ impl Server {
     pub async fn new(era: Era) -> Self {
         let (tools, seen, events) = (Mutex::new(usual()), watch::Sender::default(), Mutex::default());
         let (said, guard) = (Mutex::new("Use it well.".to_owned()), Mutex::default());
-        let shared = Arc::new(Shared { era, tools, said, guard, seen, events });
+        let shared = Arc::new(Shared { era: Mutex::new(era), tools, said, guard, seen, events });
         let router = match era {
-            Era::Events => Router::new().route("/mcp", get(stream)).route("/messages", post(answer_by_event)),
+            Era::Events => {
+                Router::new().route("/mcp", get(stream).post(refuse)).route("/messages", post(answer_by_event))
+            }
             _ => Router::new().route("/mcp", post(answer)),
         };
         let router = router.with_state(shared.clone());
@@ -81,6 +83,16 @@ impl Server {
     /// Changes the list of tools.
     pub fn change(&self, change: impl FnOnce(&mut Vec<Value>)) {
         change(&mut self.shared.tools.lock().unwrap());
+    }
+
+    /// From now on it is of this era, which has the same paths.
+    pub fn upgrade(&self, era: Era) {
+        *self.shared.era.lock().unwrap() = era;
+    }
+
+    /// Ends the stream of HTTP+SSE.
+    pub fn end_stream(&self) {
+        self.shared.events.lock().unwrap().take();
     }
 
     /// Changes what its texts say.
@@ -97,6 +109,11 @@ impl Server {
     pub fn seen(&self, method: &str) -> Vec<(Value, Option<String>)> {
         let seen = self.shared.seen.borrow();
         seen.iter().filter(|(message, _)| message["method"] == method).cloned().collect()
+    }
+
+    /// All messages.
+    pub fn seen_all(&self) -> Vec<Value> {
+        self.shared.seen.borrow().iter().map(|(message, _)| message.clone()).collect()
     }
 
     /// Waits for the response to a request of the server.
@@ -130,6 +147,13 @@ async fn stream(State(shared): State<Arc<Shared>>) -> Response {
     ([("content-type", "text/event-stream")], Body::from_stream(events)).into_response()
 }
 
+/// A server of HTTP+SSE takes no messages at the URL of its stream.
+async fn refuse(State(shared): State<Arc<Shared>>, body: String) -> Response {
+    let message: Value = serde_json::from_str(&body).unwrap();
+    shared.seen.send_modify(|seen| seen.push((message, None)));
+    StatusCode::METHOD_NOT_ALLOWED.into_response()
+}
+
 async fn answer_by_event(state: State<Arc<Shared>>, headers: HeaderMap, body: String) -> Response {
     let shared = state.0.clone();
     let response = answer(state, headers, body).await;
@@ -149,13 +173,13 @@ async fn answer(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: Str
     if let Some(refused) = guard.and_then(|guard| guard(&headers, &message)) {
         return refused;
     }
-    let said = shared.said.lock().unwrap().clone();
+    let (said, era) = (shared.said.lock().unwrap().clone(), *shared.era.lock().unwrap());
     let id = message.get("id").filter(|_| message.get("method").is_some());
     let Some(id) = id.cloned() else { return StatusCode::ACCEPTED.into_response() };
     let result = |result: Value| json!({"jsonrpc": "2.0", "id": id, "result": result});
     let error = |code: i32, text: &str| json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": text}});
     let capabilities = json!({"tools": {}, "resources": {}, "prompts": {}});
-    let reply = match (message["method"].as_str().unwrap(), shared.era) {
+    let reply = match (message["method"].as_str().unwrap(), era) {
         ("server/discover", Era::Modern) => result(json!({
             "resultType": "complete",
             "supportedVersions": ["2026-07-28"],
@@ -165,7 +189,7 @@ async fn answer(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: Str
             "cacheScope": "private",
         })),
         ("initialize", Era::Legacy | Era::Events) => result(json!({
-            "protocolVersion": if shared.era == Era::Legacy { "2025-06-18" } else { "2024-11-05" },
+            "protocolVersion": if era == Era::Legacy { "2025-06-18" } else { "2024-11-05" },
             "capabilities": capabilities,
             "serverInfo": {"name": "fixture", "version": "1.0"},
             "instructions": said,
