@@ -50,9 +50,10 @@ impl Definition {
         self.raw.get("annotations")?.get(name)?.as_bool()
     }
 
-    /// Whether the server says that a second call has no further effect.
+    /// Whether the server says that a second call has no further effect. An explicit no counts more
+    /// than that the tool only reads.
     pub fn may_be_repeated(&self) -> bool {
-        self.hint("idempotentHint") == Some(true) || self.hint("readOnlyHint") == Some(true)
+        self.hint("idempotentHint").unwrap_or_else(|| self.hint("readOnlyHint") == Some(true))
     }
 
     /// Whether its callers answer its questions. A tool that has inputs of these names itself
@@ -107,7 +108,8 @@ impl Definition {
         }
     }
 
-    /// Without trust only the title is used: the defaults of the hints are the strictest ones.
+    /// Without trust only the title is used: the defaults of the hints are the strictest ones. With
+    /// trust, a tool that is said to destroy something is not read-only.
     fn annotations(&self, is_trusted: bool) -> Annotations {
         let stated = self.raw.get("annotations").and_then(|hints| hints.get("title")).and_then(Value::as_str);
         let title = stated.or_else(|| self.raw.get("title").and_then(Value::as_str));
@@ -118,8 +120,9 @@ impl Definition {
         if !is_trusted {
             return default;
         }
+        let destroys = self.hint("destructiveHint") == Some(true);
         Annotations {
-            read_only: self.hint("readOnlyHint").unwrap_or(default.read_only),
+            read_only: self.hint("readOnlyHint").unwrap_or(default.read_only) && !destroys,
             destructive: self.hint("destructiveHint").unwrap_or(default.destructive),
             idempotent: self.hint("idempotentHint").unwrap_or(default.idempotent),
             open_world: self.hint("openWorldHint").unwrap_or(default.open_world),

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::fixture::{Fixture, config, http};
-use crate::server::{Era, Server};
+use crate::server::{Era, Server, tool};
 
 #[tokio::test]
 async fn tools_of_both_eras_are_registered_and_called() {
@@ -111,6 +111,41 @@ async fn a_repeat_needs_the_record_and_the_server_and_annotations_need_trust() {
         json!({"title": "Structured", "read_only": false, "destructive": true, "idempotent": false, "open_world": true})
     );
     assert_eq!(part("trusted__structured", "annotations").await["read_only"], true);
+    fixture.stop().await;
+}
+
+#[tokio::test]
+async fn hints_of_a_server_only_tighten_rules_unless_its_record_trusts_them() {
+    let server = Server::new(Era::Legacy).await;
+    server.change(|tools| {
+        tools.clear();
+        for (name, hints) in [
+            ("harmless", json!({"readOnlyHint": true, "destructiveHint": false, "openWorldHint": false})),
+            ("contradicts", json!({"readOnlyHint": true, "destructiveHint": true, "idempotentHint": false})),
+        ] {
+            let mut described = tool(name, "Has hints.");
+            described["annotations"] = hints;
+            tools.push(described);
+        }
+    });
+    let fixture = Fixture::with(Network::new().inside(&format!("mcp.test:{}", server.port))).await;
+    for (name, trusted) in [("plain", false), ("trusted", true)] {
+        let mut config = http(name, server.port);
+        (config.trust_annotations, config.max_attempts) = (trusted, 3);
+        fixture.add(config).await;
+    }
+    let strict = json!({"read_only": false, "destructive": true, "idempotent": false, "open_world": true});
+    let harmless = json!({"read_only": true, "destructive": false, "idempotent": false, "open_world": false});
+    for (name, expected, attempts) in [
+        ("plain__harmless", &strict, 3),
+        ("plain__contradicts", &strict, 1),
+        ("trusted__harmless", &harmless, 3),
+        ("trusted__contradicts", &strict, 1),
+    ] {
+        let context = fixture.tool(name).await.context.unwrap();
+        assert_eq!(&context["annotations"], expected, "{name}");
+        assert_eq!(context["limits"]["max_attempts"], attempts, "{name}");
+    }
     fixture.stop().await;
 }
 
