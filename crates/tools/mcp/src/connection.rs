@@ -41,6 +41,9 @@ const MAX_LIST_BYTES: usize = 8 * 1024 * 1024;
 /// How long a server may take to close.
 const CLOSING: Duration = Duration::from_secs(5);
 
+/// A definition, or the name of the tool and why it cannot be registered.
+type Read = Result<Definition, (String, String)>;
+
 /// A transport that cancels a token at its end, such as when the server closes it.
 struct WatchedTransport<T> {
     transport: T,
@@ -212,20 +215,19 @@ impl Connection {
         Ok(list)
     }
 
-    /// The definitions without the secrets that the server got.
-    async fn redacted(&self, mut tools: Vec<Value>) -> Result<Vec<Value>, McpError> {
-        if self.vault.is_empty() {
-            return Ok(tools);
-        }
-        let vault = self.vault.clone();
-        let redact = move || {
-            for tool in &mut tools {
-                vault.outward().json(tool);
+    /// The definitions without the secrets that the server got, each with its size in bytes, or with
+    /// why it cannot be used.
+    async fn definitions(&self, tools: Vec<Value>) -> Result<Vec<(usize, Read)>, McpError> {
+        let (vault, known) = (self.vault.clone(), self.list());
+        let read = move |mut tool: Value| {
+            if !vault.is_empty() {
+                vault.outward().json(&mut tool);
             }
-            tools
+            (tool.to_string().len(), Definition::read(tool, &known.tools))
         };
-        let failed = |error| McpError::Unreachable(format!("secrets cannot be redacted from its tools: {error}"));
-        tokio::task::spawn_blocking(redact).await.map_err(failed)
+        // Redaction and the check of schemas compute for long.
+        let reading = tokio::task::spawn_blocking(move || tools.into_iter().take(MAX_TOOLS + 1).map(read).collect());
+        reading.await.map_err(|error| McpError::Unreachable(format!("its tools cannot be read: {error}")))
     }
 
     async fn list_tools(&self) -> Result<ToolList, McpError> {
@@ -237,14 +239,14 @@ impl Connection {
         let (mut cursor, mut bytes, mut shortest) = (None, 0, None::<u64>);
         for _ in 0..MAX_PAGES {
             let page = self.page(cursor).await?;
-            for raw in self.redacted(page.tools).await? {
-                bytes += raw.to_string().len();
+            for (size, tool) in self.definitions(page.tools).await? {
+                bytes += size;
                 if bytes > MAX_LIST_BYTES {
                     return Err(McpError::Unreachable(format!(
                         "its definitions have more than {MAX_LIST_BYTES} bytes"
                     )));
                 }
-                match Definition::read(raw) {
+                match tool {
                     Ok(tool) if list.tools.contains_key(&tool.name) => {
                         list.refused.push((line(&tool.name, 100), "it is listed twice".to_owned()));
                     }

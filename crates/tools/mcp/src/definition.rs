@@ -1,7 +1,10 @@
 //! A tool as its server defines it, and the `tool.v1` that it becomes.
 
+use std::collections::BTreeMap;
+
 use rcrt_breadcrumb::foreign_text::{line, lines};
 use rcrt_breadcrumb::{Annotations, hex};
+use rcrt_json_schema::Schema;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
@@ -11,6 +14,8 @@ use crate::server::{Elicitation, ServerConfig};
 const MAX_TOOL_NAME: usize = 64;
 /// The most characters of a description.
 const MAX_DESCRIPTION: usize = 4000;
+/// The most characters of what is wrong with a schema.
+const MAX_REASON: usize = 500;
 /// The most bytes of one definition.
 const MAX_BYTES: usize = 256 * 1024;
 
@@ -29,8 +34,9 @@ pub struct Definition {
 }
 
 impl Definition {
-    /// The error says why the tool cannot be registered.
-    pub fn read(raw: Value) -> Result<Self, (String, String)> {
+    /// The error is the tool's name and why it cannot be registered. `known`: the tools
+    /// as they were listed before, whose schemas are not checked again.
+    pub fn read(raw: Value, known: &BTreeMap<String, Self>) -> Result<Self, (String, String)> {
         let name = raw.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
         let refuse = |why: String| Err((line(&name, 100), why));
         if name.is_empty() || name.len() > 1000 || name.chars().any(char::is_control) {
@@ -43,7 +49,17 @@ impl Definition {
         if text.len() > MAX_BYTES {
             return refuse(format!("its definition has {} bytes, more than {MAX_BYTES}", text.len()));
         }
-        Ok(Self { name, hash: hex(&Sha256::digest(text.as_bytes())), raw })
+        let hash = hex(&Sha256::digest(text.as_bytes()));
+        if known.get(&name).is_none_or(|known| known.hash != hash) {
+            for field in ["inputSchema", "outputSchema"] {
+                let given = raw.get(field).filter(|schema| schema.is_object());
+                // Nothing that a schema refers to is fetched, so no call of such a tool could be checked.
+                if let Some(Err(why)) = given.map(|given| Schema::compile(&schema(Some(given)))) {
+                    return refuse(format!("its {field} cannot be used: {}", line(&why.to_string(), MAX_REASON)));
+                }
+            }
+        }
+        Ok(Self { name, hash, raw })
     }
 
     fn hint(&self, name: &str) -> Option<bool> {
@@ -59,10 +75,8 @@ impl Definition {
     /// Whether its callers answer its questions. A tool that has inputs of these names itself
     /// cannot be answered.
     pub fn takes_answers(&self, elicitation: Elicitation) -> bool {
-        let has_room = match self.raw.pointer("/inputSchema/properties") {
-            None => true,
-            Some(own) => own.as_object().is_some_and(|own| !own.contains_key(ANSWERS) && !own.contains_key(STATE)),
-        };
+        let own = self.raw.pointer("/inputSchema/properties").and_then(Value::as_object);
+        let has_room = own.is_none_or(|own| !own.contains_key(ANSWERS) && !own.contains_key(STATE));
         elicitation == Elicitation::Ask && has_room
     }
 

@@ -85,6 +85,12 @@ pub struct RefusedTool {
     pub reason: String,
 }
 
+impl RefusedTool {
+    pub fn new(tool: &str, reason: &str) -> Self {
+        Self { tool: tool.to_owned(), reason: reason.to_owned() }
+    }
+}
+
 /// A changed definition that waits. The context of an `mcp.change.v1`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Change {

@@ -14,7 +14,7 @@ use super::tool_output::tool_output;
 use crate::config::Config;
 use crate::connection;
 use crate::exit::Failure;
-use crate::output::{Output, counted};
+use crate::output::{Output, counted, one_line};
 
 /// Use the Model Context Protocol (MCP): tools of MCP servers, and the tools for MCP clients
 #[derive(Debug, Subcommand)]
@@ -114,7 +114,12 @@ async fn test(config: &Config, output: Output, name: &str) -> anyhow::Result<()>
         return output.json(&found);
     }
     let tools = found["tools"].as_array().map_or(0, Vec::len);
-    output.line(&format!("{} works: {}", server.name, counted(tools as u64, "tool", "tools")))
+    output.line(&format!("{} works: {}", server.name, counted(tools as u64, "tool", "tools")))?;
+    for refused in found["refused"].as_array().into_iter().flatten() {
+        let text = |field: &str| one_line(refused[field].as_str().unwrap_or_default(), 600);
+        output.line(&format!("not offered: {}: {}", text("tool"), text("reason")))?;
+    }
+    Ok(())
 }
 
 async fn remove(config: &Config, output: Output, name: &str) -> anyhow::Result<()> {

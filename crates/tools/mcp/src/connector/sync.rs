@@ -50,20 +50,19 @@ pub async fn sync(
     let mut synced = Synced::default();
     let empty = ToolList::default();
     let list = list.unwrap_or(&empty);
-    let refuse = |tool: &str, reason: &str| RefusedTool { tool: tool.to_owned(), reason: reason.to_owned() };
-    synced.refused.extend(list.refused.iter().map(|(tool, reason)| refuse(tool, reason)));
+    synced.refused.extend(list.refused.iter().map(|(tool, reason)| RefusedTool::new(tool, reason)));
     let mut names = BTreeSet::new();
     for tool in list.tools.values().filter(|tool| server.config.offers(&tool.name)) {
         let local = tool_name(name, &tool.name);
         if !names.insert(local.clone()) {
-            synced.refused.push(refuse(&tool.name, "its name is the same as that of another tool here"));
+            synced.refused.push(RefusedTool::new(&tool.name, "its name is the same as that of another tool here"));
             continue;
         }
         let context = tool.context(&local, &server.config);
         let waits = match known.remove(&tool.name) {
             None => {
                 if let Err(reason) = add(store, server, tool, context).await? {
-                    synced.refused.push(refuse(&tool.name, &reason));
+                    synced.refused.push(RefusedTool::new(&tool.name, &reason));
                     continue;
                 }
                 false

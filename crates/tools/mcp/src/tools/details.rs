@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{Tools, VisibleTool, store_failed};
-use crate::records;
+use crate::records::{self, RefusedTool};
 
 pub(super) struct ServiceDetails(pub Tools);
 
@@ -30,9 +30,11 @@ impl InputTool for ServiceDetails {
         let Input { server_name, tool_name, refresh } = input;
         let server = self.0.permitted_server(call, &server_name).await?;
         let name = &server.record.config.name;
+        let mut refused = Vec::new();
         if refresh {
             let connection = self.0.servers.connection(&server).await.map_err(|error| error.failure(name))?;
-            connection.refresh().await.map_err(|error| error.failure(name))?;
+            let list = connection.refresh().await.map_err(|error| error.failure(name))?;
+            refused.extend(list.refused.iter().map(|(tool, reason)| RefusedTool::new(tool, reason)));
         }
         let mut tools = self.0.visible_tools(call, Some(name)).await?;
         if let Some(wanted) = tool_name {
@@ -40,12 +42,19 @@ impl InputTool for ServiceDetails {
         }
         let statuses = records::statuses(&*self.0.servers.store).await.map_err(store_failed)?;
         let status = statuses.get(&name.to_lowercase());
+        // The state may be older than the list, and says more: which names collide here.
+        for known in status.into_iter().flat_map(|status| &status.refused) {
+            if !refused.iter().any(|refused| refused.tool == known.tool) {
+                refused.push(known.clone());
+            }
+        }
         Ok(json!({
             "serverName": name,
             "state": status.map_or("connecting", |status| status.state.as_str()),
             "error": status.and_then(|status| status.error.clone()),
             "instructions": status.and_then(|status| status.instructions.clone()),
             "waiting": status.map(|status| status.waiting.clone()).unwrap_or_default(),
+            "refused": refused,
             "tools": tools.iter().map(describe).collect::<Vec<Value>>(),
         }))
     }

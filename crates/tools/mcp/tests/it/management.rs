@@ -4,7 +4,7 @@ use rcrt_breadcrumb::{ErrorCode, Profile, Profiles, schema_names};
 use serde_json::json;
 
 use crate::fixture::Fixture;
-use crate::server::{Era, Server};
+use crate::server::{Era, Server, tool};
 
 #[tokio::test]
 async fn agents_list_describe_and_find_tools() {
@@ -26,6 +26,36 @@ async fn agents_list_describe_and_find_tools() {
     let failure = fixture.manage("mcp_invoke_tool", unknown).await.unwrap_err();
     assert_eq!(failure.code, ErrorCode::InvalidArguments);
     assert!(failure.message.contains("echo, fail"), "{failure}");
+    fixture.stop().await;
+}
+
+#[tokio::test]
+async fn a_tool_whose_schema_is_elsewhere_is_not_offered_and_the_others_are() {
+    let server = Server::new(Era::Legacy).await;
+    server.change(|tools| {
+        let mut input = tool("input", "Refers to another document.");
+        input["inputSchema"]["properties"]["text"] = json!({"$ref": "https://schemas.test/text"});
+        let mut output = tool("output", "Refers to another document.");
+        output["outputSchema"] = json!({"type": "object", "allOf": [{"$ref": "other.json"}]});
+        let mut local = tool("local", "Refers to its own definitions.");
+        local["inputSchema"]["$defs"] = json!({"text": {"type": "string"}});
+        local["inputSchema"]["properties"]["text"] = json!({"$ref": "#/$defs/text"});
+        tools.extend([input, output, local]);
+    });
+    let fixture = Fixture::with_http(server.port).await;
+    let status = fixture.records(schema_names::MCP_STATUS).await.remove(0).context.unwrap();
+    assert_eq!(status["tools"].as_array().unwrap().len(), 8);
+    assert_eq!(fixture.run("fix__local", json!({"text": "hi"})).await.unwrap_err().code, ErrorCode::InvalidArguments);
+    let details = json!({"server_name": "fix", "refresh": true});
+    let described = fixture.manage("mcp_get_service_details", details).await.unwrap();
+    assert_eq!(described["refused"], status["refused"]);
+    let reason = |at: usize, tool: &str| {
+        assert_eq!(described["refused"][at]["tool"], tool);
+        described["refused"][at]["reason"].as_str().unwrap().to_owned()
+    };
+    let (input, output) = (reason(0, "input"), reason(1, "output"));
+    assert!(input.starts_with("its inputSchema cannot be used: properties.text.$ref: is \"https://"), "{input}");
+    assert!(output.starts_with("its outputSchema cannot be used: allOf.0.$ref: is \"other.json\""), "{output}");
     fixture.stop().await;
 }
 

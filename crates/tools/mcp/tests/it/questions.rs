@@ -17,9 +17,7 @@ async fn asked(era: Era, elicitation: Elicitation) -> (Server, Fixture) {
         tools.extend(TOOLS.map(|name| tool(name, "Asks.")));
         let mut taken = tool("taken", "Has an input of that name.");
         taken["inputSchema"]["properties"]["request_state"] = json!({"type": "string"});
-        let mut strange = tool("strange", "Has no properties.");
-        strange["inputSchema"]["properties"] = json!(["none"]);
-        tools.extend([taken, strange]);
+        tools.push(taken);
     });
     let fixture = Fixture::with(Network::new().inside(&format!("mcp.test:{}", server.port))).await;
     let mut config = http("fix", server.port);
@@ -92,7 +90,6 @@ async fn the_caller_answers_if_the_record_says_so() {
     assert_eq!(fixture.tool("fix__structured").await.context.unwrap()["definition"].get("outputSchema"), None);
     // An input of the tool itself stays that.
     assert_eq!(properties("fix__taken").await.get("input_responses"), None);
-    assert_eq!(properties("fix__strange").await, json!(["none"]));
     fixture.stop().await;
 }
 

@@ -68,7 +68,7 @@ pub const ATTACKS: &[Attack] = &[
     attack("collide", |message| on("tools/list", message, |m| listed(m, collisions())), Usable(1)),
     attack("names", |message| on("tools/list", message, |m| listed(m, names())), Usable(3)),
     attack("texts", |message| on("tools/list", message, |m| listed(m, vec![loud()])), Usable(1)),
-    attack("reference", |message| on("tools/list", message, |m| listed(m, vec![remote(m)])), Usable(1)),
+    attack("reference", |message| on("tools/list", message, |m| listed(m, vec![remote(m), tool("good")])), Usable(1)),
     attack("shapes", |message| on("tools/list", message, |m| listed(m, shapes())), Usable(1)),
     attack("storm", |message| on("tools/list", message, storm), Usable(1)),
 ];
