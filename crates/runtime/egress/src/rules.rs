@@ -1,14 +1,19 @@
-//! Which hosts one tool can reach: its `permissions.net`, parsed once.
+//! Which hosts one tool can reach: its `permissions.net`, parsed once, or the host of one URL.
 
 use rcrt_breadcrumb::{Host, HostEntry, HostError, NetPermission, is_web_port};
 
-/// What `permissions.net` allows.
+/// What is allowed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NetRules {
     Nothing,
     /// Every host, on the ports of http and https.
     EveryHost,
     Listed(Vec<HostEntry>),
+    /// Only the host of one URL, which `field` names for a person.
+    Only {
+        entry: HostEntry,
+        field: &'static str,
+    },
 }
 
 impl NetRules {
@@ -29,15 +34,21 @@ impl NetRules {
 
     /// Only this host and port.
     pub fn only(host: Host, port: u16) -> Self {
-        Self::Listed(vec![HostEntry { host, port: Some(port), subdomains: false }])
+        Self::only_of("its URL", host, port)
     }
 
-    /// The error is the refusal, for the tool's author.
+    /// The same. `field` is what has the URL, for the refusal of another host.
+    pub fn only_of(field: &'static str, host: Host, port: u16) -> Self {
+        Self::Only { entry: HostEntry { host, port: Some(port), subdomains: false }, field }
+    }
+
+    /// The error is the refusal, for the tool's author, or for who configured the URL.
     pub fn check(&self, host: &Host, port: u16) -> Result<(), String> {
         let admitted = match self {
             Self::Nothing => false,
             Self::EveryHost => is_web_port(port),
             Self::Listed(entries) => entries.iter().any(|entry| entry.admits(host, port)),
+            Self::Only { entry, .. } => entry.admits(host, port),
         };
         if admitted {
             return Ok(());
@@ -51,6 +62,10 @@ impl NetRules {
                  --allow-private-host {wanted}, and the author of a tool by listing {wanted:?} in permissions.net"
             ),
             Self::Listed(_) => format!("{wanted:?} is not among the hosts in the tool's permissions.net; add it there"),
+            Self::Only { field, .. } => format!(
+                "{wanted:?} is not the host of {field}, and requests are not redirected to another host; if you trust \
+                 it, name it in {field}"
+            ),
         })
     }
 }

@@ -1,5 +1,6 @@
 //! A connection to one server, of either era of the protocol.
 
+use std::any::TypeId;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,7 +20,7 @@ use rmcp::service::{
     Peer, PeerRequestOptions, RequestHandle, RoleClient, RunningService, RxJsonRpcMessage, Subscription,
     TxJsonRpcMessage,
 };
-use rmcp::transport::Transport;
+use rmcp::transport::{DynamicTransportError, Transport};
 use rmcp::{ClientLifecycleMode, ServiceError};
 use serde_json::{Value, json};
 use tokio::sync::watch;
@@ -31,7 +32,7 @@ use crate::failure::McpError;
 use crate::handler::Handler;
 use crate::questions::{self, Questions};
 use crate::text::redacted_line;
-use crate::transport::{RawList, RawLists, StderrTail};
+use crate::transport::{ProgramLog, RawList, RawLists, StdioTransport};
 
 /// The most tools of one server.
 const MAX_TOOLS: usize = 400;
@@ -86,8 +87,8 @@ pub struct Opening {
     pub timeout: Duration,
     /// The secrets that the server gets.
     pub vault: Arc<Vault>,
-    /// The standard error of a program.
-    pub stderr: Option<StderrTail>,
+    /// Of a program.
+    pub program: Option<ProgramLog>,
     pub token: Option<TokenInUse>,
     pub questions: Questions,
 }
@@ -117,8 +118,7 @@ pub struct Connection {
     over: CancellationToken,
     /// The secrets that the server got. They are redacted from what it returns.
     pub vault: Arc<Vault>,
-    /// The standard error of a program.
-    pub stderr: Option<StderrTail>,
+    program: Option<ProgramLog>,
     pub questions: Questions,
 }
 
@@ -127,7 +127,7 @@ impl Connection {
     pub async fn open<T>(
         transport: T,
         raw_lists: RawLists,
-        Opening { timeout: within, vault, stderr, token, questions }: Opening,
+        Opening { timeout: within, vault, program, token, questions }: Opening,
         mode: ClientLifecycleMode,
     ) -> Result<Self, McpError>
     where
@@ -141,7 +141,7 @@ impl Connection {
             rmcp::service::serve_client_with_lifecycle_and_ct(handler, transport, mode, CancellationToken::new());
         let service = match timeout(within, serving).await {
             Ok(Ok(service)) => service,
-            Ok(Err(error)) => return Err(McpError::of_start(&error, stderr.map(|stderr| stderr.text(&vault)), &vault)),
+            Ok(Err(error)) => return Err(McpError::of_start(&error, program.as_ref(), &vault)),
             Err(_) => return Err(McpError::Timeout(within.as_millis() as u64)),
         };
         let connection = Self {
@@ -156,7 +156,7 @@ impl Connection {
             is_refused: AtomicBool::new(false),
             over,
             vault,
-            stderr,
+            program,
             questions,
         };
         connection.refresh().await?;
@@ -191,6 +191,14 @@ impl Connection {
                 () = sleep_until(until) => {}
             },
         }
+    }
+
+    /// Why it ended, as far as that is known.
+    pub fn why_ended(&self) -> String {
+        let Some(program) = &self.program else { return "the connection ended".to_owned() };
+        let why = program.stopped().map_or_else(|| "the connection ended".to_owned(), |error| error.message);
+        let stderr = program.stderr(&self.vault);
+        if stderr.is_empty() { why } else { format!("{why}; its standard error: {stderr}") }
     }
 
     /// New calls get another connection. This one closes after its last call.
@@ -274,11 +282,11 @@ impl Connection {
         let request = ListToolsRequest::with_param(PaginatedRequestParams::default().with_cursor(cursor));
         let options = PeerRequestOptions::with_timeout(self.timeout);
         let sent = self.peer.send_request_with_option(ClientRequest::ListToolsRequest(request), options).await;
-        let handle = sent.map_err(|error| self.failed(&error))?;
+        let handle = sent.map_err(|error| self.failed(error))?;
         let id = json!(handle.id);
         let answered = handle.await_response().await;
         let raw = self.raw_lists.take(&id);
-        let answered = answered.map_err(|error| self.failed(&error))?;
+        let answered = answered.map_err(|error| self.failed(error))?;
         let mut page = raw.ok_or_else(|| McpError::Unreachable("its list of tools is not well-formed".to_owned()))?;
         if let ServerResult::ListToolsResult(listed) = answered {
             // `rmcp` leaves out tools whose headers a client cannot send.
@@ -290,9 +298,21 @@ impl Connection {
         Ok(page)
     }
 
-    fn failed(&self, error: &ServiceError) -> McpError {
-        self.note(error);
-        McpError::of_request(error, &self.vault)
+    fn failed(&self, error: ServiceError) -> McpError {
+        let error = self.explained(error);
+        self.note(&error);
+        McpError::of_list(&error, &self.vault)
+    }
+
+    /// Why a program was stopped, in place of that its connection ended.
+    fn explained(&self, error: ServiceError) -> ServiceError {
+        match (error, self.program.as_ref().and_then(ProgramLog::stopped)) {
+            (ServiceError::TransportClosed, Some(why)) => {
+                let transport = TypeId::of::<StdioTransport>();
+                ServiceError::TransportSend(DynamicTransportError::from_parts("stdio", transport, Box::new(why)))
+            }
+            (error, _) => error,
+        }
     }
 
     /// Gives the connection up if the error says that it is broken, or that its token is refused.
@@ -353,6 +373,7 @@ impl Connection {
         let mut pause = questions::FIRST_PAUSE;
         for _ in 0..questions::MAX_ROUNDS {
             let answered = self.exchange(request.clone(), progress, stop.as_mut()).await?;
+            let answered = answered.map_err(|error| self.explained(error));
             if let Err(error) = &answered {
                 self.note(error);
             }

@@ -11,8 +11,11 @@ use rmcp::service::ClientInitializeError;
 use rmcp::transport::streamable_http_client::StreamableHttpError;
 use serde_json::json;
 
-use crate::questions;
 use crate::text::{redacted, redacted_line};
+use crate::transport::ProgramLog;
+use crate::{plain_text, questions};
+
+const CHECK_URL: &str = "check that transport.url is that of an MCP server";
 
 /// Why there is no connection, or no list of tools.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -36,7 +39,7 @@ pub enum McpError {
     /// The working folder of its program.
     #[error("{0}")]
     FolderFull(String),
-    #[error("the server did not respond within {0} ms")]
+    #[error("the server did not respond within {0} ms; connect_timeout_ms in its record bounds this")]
     Timeout(u64),
     /// The server's challenge, if it sent one.
     #[error("the server asks for authorization{}; see `rcrt mcp login`", stated(.0))]
@@ -64,8 +67,8 @@ impl From<StoreError> for McpError {
 }
 
 impl McpError {
-    /// `stderr`: the last lines of the server's program. The secrets of the vault are redacted.
-    pub fn of_start(error: &ClientInitializeError, stderr: Option<String>, vault: &Vault) -> Self {
+    /// `program`: the server's, if it is one. The secrets of the vault are redacted.
+    pub fn of_start(error: &ClientInitializeError, program: Option<&ProgramLog>, vault: &Vault) -> Self {
         if let Some(challenge) = error.auth_challenge() {
             return Self::of_challenge(challenge, error.is_authorization_required(), vault);
         }
@@ -74,42 +77,62 @@ impl McpError {
             ClientInitializeError::LegacyFallbackFailed { fallback, .. } => fallback,
             other => other,
         };
-        let failed = match last {
-            ClientInitializeError::TransportError { error, .. } => Self::of_transport(error.error.as_ref(), vault),
-            other => Self::NotUnderstood(redacted_line(&other.to_string(), vault)),
-        };
-        match (failed, stderr.filter(|stderr| !stderr.is_empty())) {
-            (Self::NotUnderstood(why), Some(stderr)) => {
-                Self::NotUnderstood(format!("{why}; its standard error: {}", redacted_line(&stderr, vault)))
+        match (last, program) {
+            (_, Some(program)) => {
+                let why = program.stopped().map_or_else(|| plain_text::of_start(last), |error| error.message);
+                let why = format!("{}; check transport.command and transport.args", redacted_line(&why, vault));
+                let stderr = redacted_line(&program.stderr(vault), vault);
+                let has_said = !stderr.is_empty();
+                Self::NotUnderstood(if has_said { format!("{why}; its standard error: {stderr}") } else { why })
             }
-            (failed, _) => failed,
+            (ClientInitializeError::TransportError { error, .. }, None) => {
+                Self::of_transport(error.error.as_ref(), vault)
+            }
+            (other, None) => {
+                let why = redacted_line(&plain_text::of_start(other), vault);
+                Self::NotUnderstood(format!("{why}; {CHECK_URL}"))
+            }
         }
     }
 
     /// `error` is that of a transport. The secrets of the vault are redacted.
     pub fn of_transport(error: &(dyn Error + 'static), vault: &Vault) -> Self {
-        match error.downcast_ref::<StreamableHttpError<OpError>>() {
-            Some(StreamableHttpError::AuthRequired(asked)) => {
-                return Self::of_challenge(&asked.www_authenticate_header, true, vault);
+        let http = error.downcast_ref::<StreamableHttpError<OpError>>();
+        let advised = |why: &str, advice: &str| {
+            let why = redacted_line(why, vault);
+            if http.is_some() { format!("{why}; {advice}") } else { why }
+        };
+        match (http, plain_text::stated(error)) {
+            (Some(StreamableHttpError::AuthRequired(asked)), _) => {
+                Self::of_challenge(&asked.www_authenticate_header, true, vault)
             }
-            Some(StreamableHttpError::InsufficientScope(asked)) => {
-                return Self::of_challenge(&asked.www_authenticate_header, false, vault);
+            (Some(StreamableHttpError::InsufficientScope(asked)), _) => {
+                Self::of_challenge(&asked.www_authenticate_header, false, vault)
             }
-            _ => {}
-        }
-        match gate_error(error) {
-            Some(refused) if refused.name == "PermissionDenied" => Self::Refused(refused.message),
-            Some(failed) => Self::Unreachable(redacted_line(&failed.message, vault)),
-            None => Self::NotUnderstood(redacted_line(&error.to_string(), vault)),
+            (_, Some(refused)) if refused.name == "PermissionDenied" => Self::Refused(refused.message),
+            (_, Some(failed)) => {
+                Self::Unreachable(advised(&failed.message, "check transport.url, and that the server runs"))
+            }
+            (_, None) => Self::NotUnderstood(advised(&plain_text::of_transport(error), CHECK_URL)),
         }
     }
 
-    /// The secrets of the vault are redacted.
-    pub fn of_request(error: &ServiceError, vault: &Vault) -> Self {
-        match (error, error.auth_challenge()) {
-            (_, Some(challenge)) => Self::of_challenge(challenge, error.is_authorization_required(), vault),
-            (ServiceError::Timeout { timeout }, None) => Self::Timeout(timeout.as_millis() as u64),
-            (error, None) => Self::Unreachable(redacted_line(&error.to_string(), vault)),
+    /// Why the tools could not be listed. The secrets of the vault are redacted.
+    pub fn of_list(error: &ServiceError, vault: &Vault) -> Self {
+        if let Some(challenge) = error.auth_challenge() {
+            return Self::of_challenge(challenge, error.is_authorization_required(), vault);
+        }
+        match error {
+            ServiceError::Timeout { timeout } => Self::Timeout(timeout.as_millis() as u64),
+            ServiceError::TransportSend(error) => Self::of_transport(error.error.as_ref(), vault),
+            ServiceError::McpError(stated) => {
+                let why = redacted_line(&stated.message, vault);
+                Self::Unreachable(format!("the server responded to tools/list with an error: {why}"))
+            }
+            ServiceError::TransportClosed => {
+                Self::Unreachable("the connection ended while its tools were listed".to_owned())
+            }
+            _ => Self::Unreachable("the server did not list its tools as the protocol says".to_owned()),
         }
     }
 
@@ -165,15 +188,19 @@ pub fn of_call(error: &ServiceError, server: &str, may_repeat: bool, vault: &Vau
             failed(ErrorCode::Timeout, format!("the tool did not end within {} ms", timeout.as_millis()))
                 .retryable(may_repeat)
         }
-        ServiceError::TransportSend(error) => match gate_error(error) {
-            Some(refused) if refused.name == "PermissionDenied" => failed(ErrorCode::PermissionDenied, refused.message),
-            Some(large) if large.name == "ResourceExhausted" => failed(ErrorCode::ResourceExhausted, large.message),
-            other => {
-                let why = redacted_line(&other.map_or_else(|| error.to_string(), |error| error.message), vault);
-                failed(ErrorCode::ExecutionFailed, format!("the connection to the MCP server {server:?} failed: {why}"))
-                    .retryable(may_repeat)
-            }
-        },
+        ServiceError::TransportSend(error) => {
+            let error: &(dyn Error + 'static) = error.error.as_ref();
+            let stated = plain_text::stated(error);
+            let code = match stated.as_ref().map(|stated| stated.name.as_str()) {
+                Some("PermissionDenied") => ErrorCode::PermissionDenied,
+                Some("ResourceExhausted") => ErrorCode::ResourceExhausted,
+                _ => ErrorCode::ExecutionFailed,
+            };
+            let why = stated.map_or_else(|| plain_text::of_transport(error), |stated| stated.message);
+            let why = redacted_line(&why, vault);
+            failed(code, format!("the connection to the MCP server {server:?} failed: {why}"))
+                .retryable(may_repeat && code == ErrorCode::ExecutionFailed)
+        }
         ServiceError::TransportClosed => {
             let message = format!(
                 "the connection to the MCP server {server:?} ended while the tool ran; its effects may or may not have \
@@ -203,19 +230,4 @@ pub fn unanswered(asked: &InputRequiredResult, server: &str) -> ToolFailure {
         questions::kinds(asked)
     );
     ToolFailure::new(ErrorCode::ExecutionFailed, message).with_details(json!({"server": server}))
-}
-
-/// The egress gate's error among the causes.
-fn gate_error(error: &(dyn Error + 'static)) -> Option<OpError> {
-    let mut cause: Option<&(dyn Error + 'static)> = Some(error);
-    while let Some(present) = cause {
-        if let Some(found) = present.downcast_ref::<OpError>() {
-            return Some(found.clone());
-        }
-        if let Some(StreamableHttpError::Client(found)) = present.downcast_ref::<StreamableHttpError<OpError>>() {
-            return Some(found.clone());
-        }
-        cause = present.source();
-    }
-    None
 }

@@ -26,6 +26,7 @@ mod failure;
 mod handler;
 pub mod oauth;
 mod output;
+mod plain_text;
 mod questions;
 mod records;
 mod secrets;

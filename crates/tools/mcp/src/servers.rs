@@ -25,7 +25,7 @@ use crate::records::{self, ServerRecord};
 use crate::secrets::{Access, access, filled};
 use crate::server::{ServerConfig, Transport};
 use crate::settings::Settings;
-use crate::transport::{EgressClient, LegacySseTransport, RawLists, StderrTail, StdioTransport};
+use crate::transport::{EgressClient, LegacySseTransport, ProgramLog, RawLists, StdioTransport};
 
 /// The path of the working folder in the jail.
 const FOLDER: &str = "/work";
@@ -159,8 +159,8 @@ impl Servers {
         let lists = RawLists::default();
         let order = self.order(config, &access.vault).await?;
         let program = self.jail().await.start(&order).await.map_err(|error| not_started(&error))?;
-        let (transport, stderr) = StdioTransport::new(program, lists.clone());
-        let opening = access.opening(config, Some(stderr), folders(config).await);
+        let (transport, log) = StdioTransport::new(program, lists.clone());
+        let opening = access.opening(config, Some(log), folders(config).await);
         Connection::open(transport, lists, opening, attempt.mode()).await
     }
 
@@ -186,7 +186,7 @@ impl Servers {
         }
         // A runner's log is that of its one tenant.
         let origin = Origin { owner_id: Uuid::nil(), agent_id: None, tool_id: Some(record), call: None };
-        let (egress, rules) = (self.egress.clone(), NetRules::only(host, port));
+        let (egress, rules) = (self.egress.clone(), NetRules::only_of("transport.url", host, port));
         let client = EgressClient::new(egress, config.name.clone(), rules, vault.clone(), origin, sent, lists.clone());
         let within = config.connect_timeout();
         if attempt == Attempt::LegacySse {
@@ -312,10 +312,10 @@ impl Servers {
 
 impl Access {
     /// `folders`: those that a program may use.
-    fn opening(&self, config: &ServerConfig, stderr: Option<StderrTail>, folders: Vec<String>) -> Opening {
+    fn opening(&self, config: &ServerConfig, program: Option<ProgramLog>, folders: Vec<String>) -> Opening {
         let questions = Questions { elicitation: config.elicitation, folders };
         let (timeout, vault) = (config.connect_timeout(), self.vault.clone());
-        Opening { timeout, vault, stderr, token: self.token, questions }
+        Opening { timeout, vault, program, token: self.token, questions }
     }
 }
 

@@ -38,6 +38,14 @@ fn listed_host_opens_the_web_ports_and_listed_port_only_itself() {
 }
 
 #[test]
+fn the_refusal_of_another_host_than_that_of_a_url_names_what_has_the_url() {
+    let rules = NetRules::only_of("transport.url", host("example.com"), 443);
+    assert_eq!(rules.check(&host("example.com"), 443), Ok(()));
+    let refused = rules.check(&host("example.com"), 8443).unwrap_err();
+    assert!(refused.starts_with("\"example.com:8443\" is not the host of transport.url"), "{refused}");
+}
+
+#[test]
 fn private_host_is_for_every_tool_or_for_one() {
     for (text, tool, url_host, port, allowed) in [
         ("10.0.0.7", "any", "10.0.0.7", 9, true),

@@ -137,13 +137,7 @@ impl Follower {
                 error = &mut filled => Reason::Filled(error),
             };
             match reason {
-                Reason::Ended => {
-                    let stderr = connection.stderr.as_ref();
-                    let stderr = stderr.map(|stderr| stderr.text(&connection.vault)).unwrap_or_default();
-                    let said =
-                        if stderr.is_empty() { String::new() } else { format!("; its standard error: {stderr}") };
-                    return format!("the connection ended{said}");
-                }
+                Reason::Ended => return connection.why_ended(),
                 Reason::Filled(error) => {
                     // Also the running calls: the program must not write any more.
                     connection.close().await;

@@ -9,4 +9,4 @@ mod stdio;
 pub use http_client::EgressClient;
 pub use legacy_sse::LegacySseTransport;
 pub use raw_lists::{RawList, RawLists};
-pub use stdio::{StderrTail, StdioTransport};
+pub use stdio::{ProgramLog, StdioTransport};

@@ -1,10 +1,11 @@
 //! A server that is a program in the jail: one JSON message per line.
 
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use futures::StreamExt;
 use parking_lot::Mutex;
+use rcrt_breadcrumb::OpError;
 use rcrt_egress::Vault;
 use rcrt_jail::command::{Captured, LiveProgram};
 use rmcp::RoleClient;
@@ -27,15 +28,28 @@ const STDERR_BYTES: usize = 8 * 1024;
 /// The most lines that are not messages. Then the server is given up. Some programs print a banner.
 const MAX_GARBAGE: usize = 100;
 
-/// The first and the last bytes that the program wrote to standard error.
+/// What is known of a program after its end.
 #[derive(Debug, Clone)]
-pub struct StderrTail(Arc<Mutex<Captured>>);
+pub struct ProgramLog(Arc<Known>);
 
-impl StderrTail {
-    /// Without the secrets of the vault.
-    pub fn text(&self, vault: &Vault) -> String {
-        let text = self.0.lock().text();
+#[derive(Debug)]
+struct Known {
+    /// The first and the last bytes of its standard error.
+    stderr: Mutex<Captured>,
+    /// Why it was stopped, if it did not end by itself.
+    stopped: OnceLock<OpError>,
+}
+
+impl ProgramLog {
+    /// What it wrote to its standard error, without the secrets of the vault.
+    pub fn stderr(&self, vault: &Vault) -> String {
+        let text = self.0.stderr.lock().text();
         crate::text::redacted(text.trim(), 2000, vault)
+    }
+
+    /// Why it was stopped, because of what it sent.
+    pub fn stopped(&self) -> Option<OpError> {
+        self.0.stopped.get().cloned()
     }
 }
 
@@ -43,6 +57,7 @@ pub struct StdioTransport {
     lines: FramedRead<ChildStdout, LinesCodec>,
     garbage: usize,
     lists: RawLists,
+    log: ProgramLog,
     writes: Option<mpsc::Sender<Vec<u8>>>,
     /// Write to the program and read its standard error, until the transport is dropped.
     _pumps: [AbortOnDropHandle<()>; 2],
@@ -51,13 +66,14 @@ pub struct StdioTransport {
 }
 
 impl StdioTransport {
-    pub fn new(program: LiveProgram, lists: RawLists) -> (Self, StderrTail) {
+    pub fn new(program: LiveProgram, lists: RawLists) -> (Self, ProgramLog) {
         let LiveProgram { stdin, stdout, stderr, mut process } = program;
-        let kept = StderrTail(Arc::new(Mutex::new(Captured::at_most(STDERR_BYTES))));
+        let stderr_log = Mutex::new(Captured::at_most(STDERR_BYTES));
+        let log = ProgramLog(Arc::new(Known { stderr: stderr_log, stopped: OnceLock::new() }));
         let (writes, queued) = mpsc::channel(QUEUE);
         let pumps = [
             AbortOnDropHandle::new(tokio::spawn(write_all(stdin, queued))),
-            AbortOnDropHandle::new(tokio::spawn(read_stderr(stderr, kept.clone()))),
+            AbortOnDropHandle::new(tokio::spawn(read_stderr(stderr, log.clone()))),
         ];
         let held = AbortOnDropHandle::new(tokio::spawn(async move {
             if let Some(reason) = process.ended().await {
@@ -65,8 +81,16 @@ impl StdioTransport {
             }
         }));
         let lines = FramedRead::new(stdout, LinesCodec::new_with_max_length(MAX_LINE));
-        let transport = Self { lines, garbage: 0, lists, writes: Some(writes), _pumps: pumps, program: Some(held) };
-        (transport, kept)
+        let (writes, program) = (Some(writes), Some(held));
+        let transport = Self { lines, garbage: 0, lists, log: log.clone(), writes, _pumps: pumps, program };
+        (transport, log)
+    }
+
+    /// The end of a server that does not keep to the protocol.
+    fn stop(&self, code: &str, why: String) {
+        tracing::warn!(why, "the program of an MCP server is stopped");
+        // Nothing was set before: it ends now.
+        let _ = self.log.0.stopped.set(OpError::new(code, why));
     }
 }
 
@@ -78,12 +102,12 @@ async fn write_all(mut stdin: ChildStdin, mut queued: mpsc::Receiver<Vec<u8>>) {
     }
 }
 
-async fn read_stderr(mut stderr: ChildStderr, kept: StderrTail) {
+async fn read_stderr(mut stderr: ChildStderr, log: ProgramLog) {
     let mut buffer = vec![0; 4096];
     while let Ok(length) = stderr.read(&mut buffer).await
         && length > 0
     {
-        kept.0.lock().add(&buffer[..length]);
+        log.0.stderr.lock().add(&buffer[..length]);
     }
 }
 
@@ -109,7 +133,12 @@ impl Transport<RoleClient> for StdioTransport {
             let line = match self.lines.next().await? {
                 Ok(line) => line,
                 Err(LinesCodecError::MaxLineLengthExceeded) => {
-                    tracing::warn!(max_bytes = MAX_LINE, "an MCP server sent a message that is too long; it is closed");
+                    let why = format!(
+                        "its program sent a message of more than {} MB, the most that is accepted, and was stopped; ask \
+                         for less in one call",
+                        MAX_LINE >> 20
+                    );
+                    self.stop("ResourceExhausted", why);
                     return None;
                 }
                 Err(LinesCodecError::Io(error)) => {
@@ -126,7 +155,11 @@ impl Transport<RoleClient> for StdioTransport {
                     self.garbage += 1;
                     tracing::debug!(%error, "an MCP server wrote a line that is not a message");
                     if self.garbage > MAX_GARBAGE {
-                        tracing::warn!("an MCP server writes lines that are not messages; it is closed");
+                        let why = format!(
+                            "its program wrote more than {MAX_GARBAGE} lines that are not messages, and was stopped; \
+                             standard output is for messages only"
+                        );
+                        self.stop("TypeError", why);
                         return None;
                     }
                 }

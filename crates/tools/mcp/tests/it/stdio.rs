@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use crate::fixture::{FIRST_PAUSE, Fixture, config, helper};
 
 /// A server of the older era in Python. `crash` ends the program; `env` returns its environment;
-/// `garbage` writes lines that are no messages; `large` returns more than 10 MB; `fill` writes 8 MB
-/// to its folder; `roots` returns the folders that it may use.
+/// `garbage` writes lines that are no messages; `large` returns so many MiB; `fill` writes 8 MB to
+/// its folder; `roots` returns the folders that it may use.
 const SCRIPT: &str = r#"
 import json, os, sys
 print("a banner", flush=True)
@@ -27,7 +27,8 @@ def call(name, arguments):
     if name == "env":
         return text(json.dumps(dict(os.environ)))
     if name == "garbage":
-        print("not a message", flush=True)
+        for _ in range(arguments.get("lines", 1)):
+            print("not a message", flush=True)
         return text("still here")
     if name == "fill":
         with open("filled", "wb") as file:
@@ -40,7 +41,7 @@ def call(name, arguments):
             pass
         return text(json.dumps(message["result"]))
     if name == "large":
-        return text("x" * (11 << 20))
+        return text("x" * (arguments["mb"] << 20))
     if name == "network":
         import socket
         try:
@@ -126,9 +127,34 @@ async fn a_program_that_ends_during_a_call_is_started_again() {
     assert_eq!(fixture.run("script__echo", json!({"text": "again"})).await.unwrap(), "again");
     watch.status(|status| status.state == ServerState::Error).await;
     watch.status(|status| status.state == ServerState::Connected).await;
-    // So does one that writes too much.
-    fixture.run("script__large", json!({})).await.unwrap_err();
-    assert_eq!(fixture.run("script__echo", json!({"text": "again"})).await.unwrap(), "again");
+    fixture.stop().await;
+}
+
+#[tokio::test]
+async fn a_program_that_sends_too_much_is_stopped_and_says_why() {
+    if is_missing().await {
+        return;
+    }
+    let fixture = Fixture::with(Network::new()).await;
+    fixture.add(script(json!({}))).await;
+    assert_eq!(fixture.run("script__large", json!({"mb": 9})).await.unwrap().as_str().unwrap().len(), 9 << 20);
+    for (tool, input, code, why) in [
+        ("script__large", json!({"mb": 11}), ErrorCode::ResourceExhausted, "a message of more than 10 MB"),
+        (
+            "script__garbage",
+            json!({"lines": 101}),
+            ErrorCode::ExecutionFailed,
+            "more than 100 lines that are not messages",
+        ),
+    ] {
+        let mut watch = fixture.watch().await;
+        let failure = fixture.run(tool, input).await.unwrap_err();
+        assert_eq!(failure.code, code, "{failure}");
+        assert!(failure.message.contains("\"script\"") && failure.message.contains(why), "{failure}");
+        watch.status(|status| status.error.as_ref().is_some_and(|error| error.contains(why))).await;
+        watch.status(|status| status.state == ServerState::Connected).await;
+        assert_eq!(fixture.run("script__echo", json!({"text": "again"})).await.unwrap(), "again");
+    }
     fixture.stop().await;
 }
 
@@ -204,6 +230,8 @@ async fn a_program_that_does_not_start_says_why() {
     let fails = json!({"name": "fails", "transport": {"type": "stdio", "command": "python3", "args": ["-c", "raise SystemExit('bad luck')"]}});
     fixture.create(&config(fails)).await;
     let status = watch.status(|status| status.server == "fails").await;
-    assert!(status.error.unwrap().contains("bad luck"));
+    let error = status.error.unwrap();
+    assert!(error.starts_with("the connection ended before the server responded; check transport.command"), "{error}");
+    assert!(error.contains("bad luck"), "{error}");
     fixture.stop().await;
 }

@@ -37,7 +37,7 @@ const fn attack(name: &'static str, answer: fn(&Message) -> Answer, outcome: Out
 }
 
 pub const ATTACKS: &[Attack] = &[
-    attack("page", |_| html("<html>"), Unusable("")),
+    attack("page", |_| html("<html>"), Unusable("the content type \"text/html\"; expected application/json")),
     attack("garbage", |_| body("<html>\u{7}not JSON"), Unusable("")),
     attack("cut", |_| body("{\"jsonrpc\": \"2.0\", \"id\""), Unusable("")),
     attack("binary", |_| Answer::Response(reply(vec![0xff, 0xfe, 0, 1, 2])), Unusable("")),
@@ -45,7 +45,11 @@ pub const ATTACKS: &[Attack] = &[
     attack("never", |_| Answer::Never, Unusable("3000 ms")),
     attack("slow", |_| Answer::Response(endless("application/json", "{\"jsonrpc\"")), Unusable("3000 ms")),
     attack("silent", |_| Answer::Response(endless("text/event-stream", ": wait\n\n")), Unusable("3000 ms")),
-    attack("redirect", |message| redirect(format!("http://127.0.0.1:{}/mcp", message.inner)), Unusable("")),
+    attack(
+        "redirect",
+        |message| redirect(format!("http://127.0.0.1:{}/mcp", message.inner)),
+        Unusable("name it in transport.url"),
+    ),
     attack("circle", |_| redirect("/circle".to_owned()), Unusable("redirects")),
     attack("headers", |_| Answer::Response(([("x-long", "x".repeat(200_000))], "").into_response()), Unusable("")),
     attack("deep", |message| in_result(message, &"[".repeat(100_000)), Unusable("")),
@@ -53,7 +57,7 @@ pub const ATTACKS: &[Attack] = &[
     attack("stranger", |message| on("initialize", message, |_| other_id(initialized("2025-06-18"))), Unusable("")),
     attack("future", |message| on("initialize", message, |m| m.result(initialized("2999-01-01"))), Any),
     attack("nothing", |message| on("initialize", message, |m| m.result(json!({}))), Unusable("")),
-    attack("broken", |_| status(StatusCode::INTERNAL_SERVER_ERROR), Unusable("500")),
+    attack("broken", |_| status(StatusCode::INTERNAL_SERVER_ERROR), Unusable("HTTP 500")),
     attack("locked", |_| challenge(), Unusable("rcrt mcp login")),
     attack(
         "shout",
