@@ -68,6 +68,15 @@ pub struct Add {
     /// Time of one call, in milliseconds [default: 60000]
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(100..=900_000))]
     timeout_ms: Option<u64>,
+    /// Time to connect, and to list the tools, in milliseconds [default: 30000]
+    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(100..=300_000))]
+    connect_timeout_ms: Option<u64>,
+    /// Attempts of a call whose connection broke, if the tool says that a repeat has no further effect [default: 1]
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=10))]
+    max_attempts: Option<u32>,
+    /// Memory of the program and its children, in MiB [default: 2048]
+    #[arg(long, value_name = "MB", conflicts_with = "url", value_parser = clap::value_parser!(u64).range(64..=65_536))]
+    memory_mb: Option<u64>,
     /// How forms are answered that the server sends for a person during a call [default: decline]
     #[arg(long, value_name = "HOW", value_parser = ["decline", "defaults", "ask"])]
     elicitation: Option<String>,
@@ -139,11 +148,14 @@ impl Add {
             }
             server.denied_tools.extend(self.denied.iter().cloned());
             server.tool_timeout_ms = self.timeout_ms.unwrap_or(server.tool_timeout_ms);
+            server.connect_timeout_ms = self.connect_timeout_ms.unwrap_or(server.connect_timeout_ms);
+            server.max_attempts = self.max_attempts.unwrap_or(server.max_attempts);
             if let Some(how) = &self.elicitation {
                 server.elicitation = serde_json::from_value(json!(how))?;
             }
-            if let Transport::Stdio { network, .. } = &mut server.transport {
+            if let Transport::Stdio { network, memory_mb, .. } = &mut server.transport {
                 *network |= self.network;
+                *memory_mb = self.memory_mb.unwrap_or(*memory_mb);
             }
             server.check().map_err(|violations| usage(violations.to_string()))?;
         }

@@ -70,8 +70,14 @@ fn a_server_is_added_called_changed_accepted_and_removed() {
     std::fs::write(&file, json!({"mcpServers": {"echoes": {"url": url}}}).to_string()).unwrap();
     let path = file.to_str().unwrap();
     up.run(&["mcp", "add", "--file", path, "--elicitation", "always", "--yes"]).ends_with(2);
-    up.run(&["mcp", "add", "--file", path, "--elicitation", "defaults", "--yes"]).ends_with(0);
+    let options = ["--elicitation", "defaults", "--connect-timeout-ms", "5000", "--max-attempts", "3", "--yes"];
+    up.run(&[&["mcp", "add", "--file", path][..], &options].concat()).ends_with(0);
     up.run(&["mcp", "add", "Echoes", "--url", &url, "--yes"]).ends_with(2);
+    up.run(&["mcp", "add", "program", "--memory-mb", "63", "--yes", "--", "true"]).ends_with(2);
+    up.run(&["mcp", "add", "other", "--memory-mb", "64", "--url", &url, "--yes"]).ends_with(2);
+    up.run(&["mcp", "add", "program", "--memory-mb", "64", "--yes", "--", "true"]).ends_with(0);
+    assert_eq!(up.json(&["mcp", "show", "program"])["transport"]["memory_mb"], 64);
+    up.run(&["mcp", "remove", "program"]).ends_with(0);
     let shown = until(|| {
         let shown = up.json(&["mcp", "show", "ECHOES"]);
         (shown["status"]["state"] == "connected").then_some(shown)
@@ -79,6 +85,7 @@ fn a_server_is_added_called_changed_accepted_and_removed() {
     assert_eq!(shown["status"]["tools"], json!(["echoes__echo"]));
     assert_eq!(shown["status"]["protocol_version"], "2025-06-18");
     assert_eq!(shown["elicitation"], "defaults");
+    assert_eq!((&shown["connect_timeout_ms"], &shown["max_attempts"]), (&json!(5000), &json!(3)));
     let offered = until(|| Some(call(&up)).filter(|ran| ran.status == 0));
     assert_eq!(offered.json()["output"], "hi");
     assert_eq!(up.json(&["mcp", "list"])[0]["name"], "echoes");
