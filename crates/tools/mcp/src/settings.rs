@@ -20,6 +20,8 @@ pub struct Settings {
     pub measure_every: Duration,
     /// How often the tools of a server are listed if it announces no change.
     pub refresh_every: Duration,
+    /// The shortest time until they are listed again, if the server says how long a list is valid.
+    pub shortest_refresh: Duration,
     /// The tool that asks a model for the summary of a server without instructions. Its input has
     /// `messages`, its output `content`.
     pub summary_tool: Option<String>,
@@ -38,6 +40,7 @@ impl Settings {
             measure_every: Duration::from_secs(10),
             summary_tool: None,
             refresh_every: Duration::from_mins(5),
+            shortest_refresh: Duration::from_secs(30),
             first_pause: Duration::from_secs(2),
             longest_pause: Duration::from_mins(1),
         }

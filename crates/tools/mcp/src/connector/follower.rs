@@ -19,8 +19,6 @@ use crate::records::{ServerState, Status, Summary, write_status};
 use crate::servers::{Server, Servers};
 use crate::text::redacted;
 
-/// The shortest pause between two lists, whatever the server says.
-const SHORTEST_REFRESH: Duration = Duration::from_secs(30);
 /// The most characters of a server's instructions.
 const MAX_INSTRUCTIONS: usize = 4000;
 
@@ -118,10 +116,7 @@ impl Follower {
             }
             let failed = synced.is_err();
             self.write(ServerState::Connected, None, Some(connection), synced).await;
-            let every = self.servers.settings.refresh_every;
-            // Zero only means that the list must not be cached.
-            let ttl = list.ttl.filter(|ttl| !ttl.is_zero());
-            let valid = ttl.map_or(every, |ttl| ttl.max(SHORTEST_REFRESH).min(every));
+            let valid = self.valid(&list);
             let reason = tokio::select! {
                 () = watch.announced() => Reason::List,
                 () = sleep(valid) => Reason::List,
@@ -154,6 +149,14 @@ impl Follower {
                 }
             }
         }
+    }
+
+    /// How long the list is used if the server announces no change.
+    fn valid(&self, list: &ToolList) -> Duration {
+        let settings = &self.servers.settings;
+        // Zero only means that the list must not be cached.
+        let ttl = list.ttl.filter(|ttl| !ttl.is_zero()).unwrap_or(settings.refresh_every);
+        ttl.max(settings.shortest_refresh).min(settings.refresh_every)
     }
 
     /// What a model would be told, if neither the record nor the server says what it is for.

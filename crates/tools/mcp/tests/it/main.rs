@@ -15,6 +15,8 @@ mod oauth;
 mod pins;
 mod questions;
 mod redaction;
+mod refresh;
+mod replaced;
 mod rights;
 mod server;
 #[cfg(target_os = "linux")]

@@ -1,5 +1,6 @@
 //! A small MCP server over HTTP, of either era, that a test can change and make misbehave.
 
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use axum::Router;
@@ -8,8 +9,9 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
-use rcrt_test_servers::network::serve;
+use rcrt_test_servers::network::LOOPBACK;
 use serde_json::{Value, json};
+use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,8 +40,16 @@ struct Shared {
     guard: Mutex<Option<Guard>>,
     /// Every message, in order, with its Authorization.
     seen: watch::Sender<Vec<(Value, Option<String>)>>,
-    /// Events of the open stream of HTTP+SSE.
+    /// Events of the open stream of HTTP+SSE, or of the subscription of 2026-07-28.
     events: Mutex<Option<mpsc::Sender<String>>>,
+    /// The id of the subscription.
+    subscription: Mutex<Value>,
+    /// Whether it says that it announces changes.
+    announces: AtomicBool,
+    /// How long a list is valid, in ms, from 2026-07-28 on.
+    ttl: AtomicU64,
+    /// Whether the calls of `hold` end.
+    released: watch::Sender<bool>,
 }
 
 pub fn tool(name: &str, description: &str) -> Value {
@@ -67,9 +77,22 @@ fn usual() -> Vec<Value> {
 
 impl Server {
     pub async fn new(era: Era) -> Self {
-        let (tools, seen, events) = (Mutex::new(usual()), watch::Sender::default(), Mutex::default());
-        let (said, guard) = (Mutex::new("Use it well.".to_owned()), Mutex::default());
-        let shared = Arc::new(Shared { era: Mutex::new(era), tools, said, guard, seen, events });
+        Self::on(era, TcpListener::bind((LOOPBACK, 0)).await.unwrap())
+    }
+
+    pub fn on(era: Era, listener: TcpListener) -> Self {
+        let shared = Arc::new(Shared {
+            era: Mutex::new(era),
+            tools: Mutex::new(usual()),
+            said: Mutex::new("Use it well.".to_owned()),
+            guard: Mutex::default(),
+            seen: watch::Sender::default(),
+            events: Mutex::default(),
+            subscription: Mutex::default(),
+            announces: AtomicBool::new(false),
+            ttl: AtomicU64::new(300_000),
+            released: watch::Sender::default(),
+        });
         let router = match era {
             Era::Events => {
                 Router::new().route("/mcp", get(stream).post(refuse)).route("/messages", post(answer_by_event))
@@ -77,7 +100,9 @@ impl Server {
             _ => Router::new().route("/mcp", post(answer)),
         };
         let router = router.with_state(shared.clone());
-        Self { port: serve(router).await, shared }
+        let port = listener.local_addr().unwrap().port();
+        tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
+        Self { port, shared }
     }
 
     /// Changes the list of tools.
@@ -90,9 +115,31 @@ impl Server {
         *self.shared.era.lock().unwrap() = era;
     }
 
+    /// Says to new connections that it announces changes of its list.
+    pub fn announces_changes(&self) {
+        self.shared.announces.store(true, Ordering::SeqCst);
+    }
+
+    /// Announces a change of its list on the open stream.
+    pub async fn announce(&self) {
+        let id = self.shared.subscription.lock().unwrap().clone();
+        let events = self.shared.events.lock().unwrap().clone().expect("a stream is open");
+        events.send(event(&list_changed(&id))).await.unwrap();
+    }
+
+    /// How long its lists are valid from now on.
+    pub fn list_is_valid(&self, ttl_ms: u64) {
+        self.shared.ttl.store(ttl_ms, Ordering::SeqCst);
+    }
+
+    /// Ends the calls of `hold`.
+    pub fn release(&self) {
+        self.shared.released.send_replace(true);
+    }
+
     /// Ends the stream of HTTP+SSE.
     pub fn end_stream(&self) {
-        self.shared.events.lock().unwrap().take();
+        drop(self.shared.events.lock().unwrap().take());
     }
 
     /// Changes what its texts say.
@@ -135,16 +182,46 @@ impl Server {
     }
 }
 
-/// The stream of HTTP+SSE, whose first event names the URL for messages.
-async fn stream(State(shared): State<Arc<Shared>>) -> Response {
+fn event(message: &Value) -> String {
+    format!("event: message\ndata: {message}\n\n")
+}
+
+/// `id`: that of the subscription, if there is one.
+fn list_changed(id: &Value) -> Value {
+    let mut announced = json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"});
+    if !id.is_null() {
+        announced["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"] = id.clone();
+    }
+    announced
+}
+
+/// A stream of events that stays open, with a first one.
+async fn opened(shared: &Shared, first: String) -> Response {
     let (sender, receiver) = mpsc::channel(100);
-    sender.send("event: endpoint\ndata: /messages?session=1\n\n".to_owned()).await.unwrap();
+    sender.send(first).await.unwrap();
     *shared.events.lock().unwrap() = Some(sender);
     let events = futures::stream::unfold(receiver, async |mut receiver| {
         let event = receiver.recv().await?;
         Some((Ok::<_, std::io::Error>(event), receiver))
     });
     ([("content-type", "text/event-stream")], Body::from_stream(events)).into_response()
+}
+
+/// The stream of HTTP+SSE, whose first event names the URL for messages.
+async fn stream(State(shared): State<Arc<Shared>>) -> Response {
+    opened(&shared, "event: endpoint\ndata: /messages?session=1\n\n".to_owned()).await
+}
+
+/// The subscription of 2026-07-28, whose first event acknowledges it.
+async fn subscribed(shared: &Shared, id: Value) -> Response {
+    let params = json!({
+        "_meta": {"io.modelcontextprotocol/subscriptionId": id},
+        "notifications": {"toolsListChanged": true},
+    });
+    let acknowledged =
+        json!({"jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged", "params": params});
+    *shared.subscription.lock().unwrap() = id;
+    opened(shared, event(&acknowledged)).await
 }
 
 /// A server of HTTP+SSE takes no messages at the URL of its stream.
@@ -160,7 +237,7 @@ async fn answer_by_event(state: State<Arc<Shared>>, headers: HeaderMap, body: St
     let body = axum::body::to_bytes(response.into_body(), 1 << 20).await.unwrap();
     if !body.is_empty() {
         let events = shared.events.lock().unwrap().clone().unwrap();
-        events.send(format!("event: message\ndata: {}\n\n", String::from_utf8_lossy(&body))).await.unwrap();
+        events.send(event(&serde_json::from_slice(&body).unwrap())).await.unwrap();
     }
     StatusCode::ACCEPTED.into_response()
 }
@@ -178,7 +255,10 @@ async fn answer(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: Str
     let Some(id) = id.cloned() else { return StatusCode::ACCEPTED.into_response() };
     let result = |result: Value| json!({"jsonrpc": "2.0", "id": id, "result": result});
     let error = |code: i32, text: &str| json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": text}});
-    let capabilities = json!({"tools": {}, "resources": {}, "prompts": {}});
+    let mut capabilities = json!({"tools": {}, "resources": {}, "prompts": {}});
+    if shared.announces.load(Ordering::SeqCst) {
+        capabilities["tools"]["listChanged"] = true.into();
+    }
     let reply = match (message["method"].as_str().unwrap(), era) {
         ("server/discover", Era::Modern) => result(json!({
             "resultType": "complete",
@@ -198,7 +278,7 @@ async fn answer(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: Str
             let mut list = json!({"tools": *shared.tools.lock().unwrap()});
             if era == Era::Modern {
                 list["resultType"] = "complete".into();
-                list["ttlMs"] = 300_000.into();
+                list["ttlMs"] = shared.ttl.load(Ordering::SeqCst).into();
                 list["cacheScope"] = "private".into();
             }
             result(list)
@@ -214,6 +294,11 @@ async fn answer(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: Str
         ("resources/list", _) => result(json!({"resources": [{"uri": "doc://one", "name": "One"}]})),
         ("resources/read", _) => result(json!({"contents": [{"uri": "doc://one", "text": "the document"}]})),
         ("prompts/list", _) => result(json!({"prompts": [{"name": "greet", "description": "A greeting."}]})),
+        ("subscriptions/listen", Era::Modern) => return subscribed(&shared, id.clone()).await,
+        ("tools/call", _) if message["params"]["name"] == "hold" => {
+            shared.released.subscribe().wait_for(|released| *released).await.unwrap();
+            result(json!({"content": [{"type": "text", "text": "held"}]}))
+        }
         ("tools/call", _) => match call(&message["params"], &message["params"]["_meta"], &id).await {
             Ok(Ok(returned)) => result(returned),
             Ok(Err((code, text))) => error(code, &text),
@@ -278,7 +363,12 @@ async fn call(params: &Value, meta: &Value, id: &Value) -> Result<Returned, Resp
             let mut asked = form();
             (asked["jsonrpc"], asked["id"]) = (json!("2.0"), json!("form"));
             let done = json!({"jsonrpc": "2.0", "id": id, "result": {"content": [{"type": "text", "text": "done"}]}});
-            let events = format!("event: message\ndata: {asked}\n\nevent: message\ndata: {done}\n\n");
+            let events = event(&asked) + &event(&done);
+            return Err(([("content-type", "text/event-stream")], events).into_response());
+        }
+        "announce" => {
+            let done = json!({"jsonrpc": "2.0", "id": id, "result": {"content": []}});
+            let events = event(&list_changed(&Value::Null)) + &event(&done);
             return Err(([("content-type", "text/event-stream")], events).into_response());
         }
         "drop" => {
@@ -298,7 +388,7 @@ async fn call(params: &Value, meta: &Value, id: &Value) -> Result<Returned, Resp
                 "params": {"progressToken": meta["progressToken"], "progress": 1, "total": 2, "message": "half"},
             });
             let done = json!({"jsonrpc": "2.0", "id": id, "result": {"content": [{"type": "text", "text": "done"}]}});
-            let events = format!("event: message\ndata: {progress}\n\nevent: message\ndata: {done}\n\n");
+            let events = event(&progress) + &event(&done);
             return Err(([("content-type", "text/event-stream")], events).into_response());
         }
         name => Err((-32602, format!("there is no tool {name}"))),

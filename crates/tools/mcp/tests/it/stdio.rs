@@ -1,21 +1,23 @@
 //! Servers that are programs in the jail.
 
-use rcrt_breadcrumb::{ErrorCode, NewSecret};
+use rcrt_breadcrumb::{BreadcrumbChanges, ErrorCode, NewSecret};
+use rcrt_executors::Executor;
 use rcrt_jail::command::Jail;
-use rcrt_mcp::{ServerState, Settings};
+use rcrt_mcp::{McpExecutor, ServerState, Settings};
 use rcrt_test_servers::network::Network;
 use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 
 use crate::fixture::{FIRST_PAUSE, Fixture, config, helper};
 
 /// A server of the older era in Python. `crash` ends the program; `env` returns its environment;
 /// `garbage` writes lines that are no messages; `large` returns so many MiB; `fill` writes 8 MB to
-/// its folder; `roots` returns the folders that it may use.
+/// its folder; `roots` returns the folders that it may use; `hold` waits for a file `go`.
 const SCRIPT: &str = r#"
-import json, os, sys
+import json, os, sys, time
 print("a banner", flush=True)
 sys.stderr.write("starting\n")
-names = ["echo", "crash", "env", "garbage", "large", "network", "fill", "roots"]
+names = ["echo", "crash", "env", "garbage", "large", "network", "fill", "roots", "hold"]
 tools = [{"name": name, "description": "Does " + name + ".", "inputSchema": {"type": "object"}} for name in names]
 def text(value):
     return {"content": [{"type": "text", "text": value}]}
@@ -33,8 +35,12 @@ def call(name, arguments):
     if name == "fill":
         with open("filled", "wb") as file:
             file.write(os.urandom(8 << 20))
-        import time
         time.sleep(600)
+    if name == "hold":
+        open("held", "w").close()
+        while not os.path.exists("go"):
+            time.sleep(0.01)
+        return text("held by " + os.environ["MODE"])
     if name == "roots":
         print(json.dumps({"jsonrpc": "2.0", "id": "r", "method": "roots/list"}), flush=True)
         while "result" not in (message := json.loads(sys.stdin.readline())):
@@ -57,7 +63,7 @@ for line in sys.stdin:
         continue
     if method == "initialize":
         result = {"protocolVersion": "2024-11-05", "capabilities": {"tools": {}},
-                  "serverInfo": {"name": "script", "version": "1"}}
+                  "serverInfo": {"name": "script", "version": os.environ.get("MODE", "1")}}
     elif method == "tools/list":
         result = {"tools": tools}
     elif method == "tools/call":
@@ -155,6 +161,34 @@ async fn a_program_that_sends_too_much_is_stopped_and_says_why() {
         watch.status(|status| status.state == ServerState::Connected).await;
         assert_eq!(fixture.run("script__echo", json!({"text": "again"})).await.unwrap(), "again");
     }
+    fixture.stop().await;
+}
+
+#[tokio::test]
+async fn a_call_ends_in_the_program_in_which_it_began_when_the_record_is_changed() {
+    if is_missing().await {
+        return;
+    }
+    let fixture = Fixture::with(Network::new()).await;
+    let id = fixture.add(script(json!({"env": {"MODE": "old"}}))).await;
+    let folder = fixture.folder.path().join("mcp/script");
+    let call = fixture.call("script__hold", json!({})).await;
+    let executor = McpExecutor::new(fixture.servers.clone());
+    let replacing = async {
+        while !folder.join("held").exists() {
+            tokio::task::yield_now().await;
+        }
+        let mut watch = fixture.watch().await;
+        let context = script(json!({"env": {"MODE": "new"}})).context();
+        let changes = BreadcrumbChanges { context: Some(context), ..BreadcrumbChanges::default() };
+        fixture.tenant.breadcrumbs.update(id, 1, changes).await.unwrap();
+        watch.status(|status| status.implementation.as_deref() == Some("script new")).await;
+        let environment = fixture.run("script__env", json!({})).await.unwrap();
+        assert!(environment.as_str().unwrap().contains("\"MODE\": \"new\""), "{environment}");
+        std::fs::write(folder.join("go"), "").unwrap();
+    };
+    let (output, ()) = tokio::join!(executor.execute(call, CancellationToken::new()), replacing);
+    assert_eq!(output.result.unwrap(), "held by old");
     fixture.stop().await;
 }
 
