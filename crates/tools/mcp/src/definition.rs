@@ -19,6 +19,9 @@ const MAX_REASON: usize = 500;
 /// The most bytes of one definition.
 const MAX_BYTES: usize = 256 * 1024;
 
+/// The version of JSON Schema that is spoken here.
+const VERSION: &str = "https://json-schema.org/draft/2020-12/schema";
+
 /// The inputs by which a caller answers questions, as for other tools that ask.
 pub const ANSWERS: &str = "input_responses";
 pub const STATE: &str = "request_state";
@@ -145,11 +148,13 @@ impl Definition {
     }
 }
 
-/// A schema without the version that it declares. Many servers declare an older one and use only
-/// what both have.
+/// A schema without another version than ours. Many servers declare an older one and use only what
+/// both have.
 fn schema(schema: Option<&Value>) -> Value {
     let mut schema = schema.cloned().unwrap_or_else(|| json!({}));
-    if let Value::Object(fields) = &mut schema {
+    if let Value::Object(fields) = &mut schema
+        && fields.get("$schema").is_some_and(|version| version != VERSION)
+    {
         fields.shift_remove("$schema");
     }
     schema

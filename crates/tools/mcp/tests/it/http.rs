@@ -115,6 +115,23 @@ async fn a_repeat_needs_the_record_and_the_server_and_annotations_need_trust() {
 }
 
 #[tokio::test]
+async fn a_schema_keeps_the_version_that_is_spoken_here_and_no_other() {
+    const SPOKEN: &str = "https://json-schema.org/draft/2020-12/schema";
+    let server = Server::new(Era::Legacy).await;
+    server.change(|tools| {
+        let mut declares = tool("declares", "Declares the version.");
+        declares["inputSchema"]["$schema"] = SPOKEN.into();
+        declares["outputSchema"] = json!({"$schema": "http://json-schema.org/draft-07/schema#", "type": "object"});
+        tools.push(declares);
+    });
+    let fixture = Fixture::with_http(server.port).await;
+    let definition = fixture.tool("fix__declares").await.context.unwrap()["definition"].clone();
+    assert_eq!(definition["inputSchema"]["$schema"], SPOKEN);
+    assert_eq!(definition["outputSchema"], json!({"type": "object"}));
+    fixture.stop().await;
+}
+
+#[tokio::test]
 async fn hints_of_a_server_only_tighten_rules_unless_its_record_trusts_them() {
     let server = Server::new(Era::Legacy).await;
     server.change(|tools| {
