@@ -96,7 +96,8 @@ pub struct ServerOptions {
     pub limits: ServerLimits,
     /// The origins whose pages can call this server.
     pub origins: AllowedOrigins,
-    /// The names, in addition to those of loopback, of a server with open auth.
+    /// The names, in addition to those of loopback, of a server with open auth, and of `/mcp` on a
+    /// loopback address.
     pub hosts: AllowedHosts,
     /// Gives access to `/metrics` with the names of every tenant's tools, as an operator's token
     /// does.
@@ -190,6 +191,9 @@ struct Shared {
     token_uses: TokenUses,
     response_waiters: ResponseWaiters,
     mcp: HttpEndpoint,
+    /// The hosts of `/mcp`. Set on a loopback address with keys; with open auth, all routes have a
+    /// policy.
+    mcp_hosts: Option<AllowedHosts>,
     origins: Arc<AllowedOrigins>,
     streams: Arc<Streams>,
     stream_options: StreamOptions,
@@ -233,6 +237,8 @@ impl Server {
         http::metrics::install();
         let shutdown = CancellationToken::new();
         let origins = Arc::new(options.origins);
+        let mcp_hosts = (options.auth == AuthMode::Keys && !is_beyond)
+            .then(|| options.hosts.clone().with_public(options.public_url.as_ref()));
         let state = ServerState(Arc::new(Shared {
             agent_cache: AgentCache::new(Arc::clone(&tenancy)),
             token_uses: TokenUses::default(),
@@ -245,6 +251,7 @@ impl Server {
             stream_options: options.streams,
             response_waiters: ResponseWaiters::new(shutdown.clone()),
             mcp: HttpEndpoint::new(shutdown.clone()),
+            mcp_hosts,
             origins: Arc::clone(&origins),
             rate_limiter: RateLimiter::new(&options.limits),
             concurrency_limit: ConcurrencyLimit::new(options.limits.max_requests_per_tenant),

@@ -36,9 +36,9 @@ pub struct ServingOptions {
     /// 16 characters. Without it, use the token of `rcrt token --operator`
     #[arg(long, env = "RCRT_METRICS_TOKEN", hide_env_values = true, value_name = "TOKEN", value_parser = metrics_token)]
     metrics_token: Option<String>,
-    /// With --auth open: a host name or address by which clients can address the server besides
-    /// loopback, such as rcrt in http://rcrt:8080. Can be repeated, or separated by commas in the
-    /// environment
+    /// With --auth open, and for /mcp on loopback: a host name or address by which clients can
+    /// address the server besides loopback, such as rcrt in http://rcrt:8080. Can be repeated, or
+    /// separated by commas in the environment
     #[arg(long, env = "RCRT_ALLOW_HOSTS", value_name = "NAME", value_delimiter = ',')]
     allow_host: Vec<String>,
     /// The URL by which clients reach this server through a proxy, such as

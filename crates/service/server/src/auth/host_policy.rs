@@ -14,7 +14,7 @@ use std::{
 
 use axum::{
     extract::{Request, State},
-    http::header,
+    http::{HeaderMap, header},
     middleware::Next,
     response::{IntoResponse, Response},
 };
@@ -22,9 +22,11 @@ use rcrt_breadcrumb::{Purpose, is_localhost, special_purpose};
 
 use crate::ServerError;
 use crate::http::problem::Problem;
+use crate::http::public_url::PublicUrl;
 use crate::http::rate_limit::Peer;
 
-/// The host names, in addition to those of loopback, of a server with open auth. None by default.
+/// Host names in addition to those of loopback: of a server with open auth, and of `/mcp` on a
+/// loopback address. None by default.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AllowedHosts(Vec<String>);
 
@@ -42,6 +44,24 @@ impl AllowedHosts {
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
+
+    /// These, and the host of the URL by which clients reach the server through a proxy.
+    pub(crate) fn with_public(mut self, url: Option<&PublicUrl>) -> Self {
+        self.0.extend(url.and_then(|url| host_name(url.authority())));
+        self
+    }
+
+    /// Whether a `Host` header has a name of loopback or one of these.
+    pub(crate) fn include(&self, host: &str) -> bool {
+        let Some(name) = host_name(host) else { return false };
+        let is_loopback = name.parse::<IpAddr>().map_or_else(|_| is_localhost(&name), |address| address.is_loopback());
+        is_loopback || self.0.contains(&name)
+    }
+}
+
+/// The `Host` header of a request. Empty if there is none.
+pub(crate) fn host_of(headers: &HeaderMap) -> &str {
+    headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default()
 }
 
 /// The callers that are served in open mode.
@@ -56,11 +76,8 @@ pub struct HostPolicy {
 
 impl HostPolicy {
     fn has_name(&self, host: &str) -> bool {
-        let Some(name) = host_name(host) else { return false };
-        if let Ok(address) = name.parse::<IpAddr>() {
-            return address.is_loopback() || self.hosts.0.contains(&name);
-        }
-        is_localhost(&name) || self.hosts.0.contains(&name) || (self.dotless && !name.contains('.'))
+        let is_dotless = |name: String| !name.contains('.') && name.parse::<IpAddr>().is_err();
+        self.hosts.include(host) || (self.dotless && host_name(host).is_some_and(is_dotless))
     }
 
     fn has_peer(&self, peer: Option<Peer>) -> bool {
@@ -77,8 +94,14 @@ pub async fn enforce(State(answered): State<Arc<HostPolicy>>, request: Request, 
         )
         .into_response();
     }
-    let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
-    if answered.has_name(host) { next.run(request).await } else { Problem::foreign_host().into_response() }
+    if answered.has_name(host_of(request.headers())) {
+        return next.run(request).await;
+    }
+    Problem::foreign_host(
+        "this server issues tokens without a key, so it accepts only requests to localhost, to a loopback address, or to \
+         a name of --allow-host (this request may come from another web site)",
+    )
+    .into_response()
 }
 
 /// The name or the address in a `Host` header, without its port and in lower case.

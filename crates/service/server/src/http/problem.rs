@@ -112,7 +112,7 @@ pub const CODES: [(&str, StatusCode, &str, &str); 27] = [
         "foreign_host",
         StatusCode::MISDIRECTED_REQUEST,
         "Foreign host",
-        "A server with open auth accepts only loopback names and those of --allow-host.",
+        "Address the server by a loopback name, or by one that its operator allowed with --allow-host.",
     ),
     (
         "idempotency_mismatch",
@@ -229,12 +229,8 @@ impl Problem {
             .with_header(header::WWW_AUTHENTICATE, "Bearer realm=\"rcrt\", error=\"insufficient_scope\"")
     }
 
-    pub fn foreign_host() -> Self {
-        Self::new(
-            "foreign_host",
-            "this server issues tokens without a key, so it accepts only requests to localhost, to a \
-             loopback address, or to a name of --allow-host (this request may come from another web site)",
-        )
+    pub fn foreign_host(detail: impl Into<String>) -> Self {
+        Self::new("foreign_host", detail)
     }
 
     pub fn tool_not_found(detail: impl Into<String>, nearest: Vec<String>) -> Self {

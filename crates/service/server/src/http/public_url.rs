@@ -38,6 +38,12 @@ impl PublicUrl {
         &self.0
     }
 
+    /// The host, and the port if the URL has one.
+    pub(crate) fn authority(&self) -> &str {
+        let rest = self.0.split_once("://").map_or("", |(_, rest)| rest);
+        rest.split('/').next().unwrap_or_default()
+    }
+
     /// The OpenAPI document with this server in it.
     fn description(&self) -> String {
         let mut document = openapi::value();

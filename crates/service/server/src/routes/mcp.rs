@@ -22,6 +22,7 @@ use utoipa::ToSchema;
 
 use crate::ServerState;
 use crate::auth::access::Caller;
+use crate::auth::host_policy::host_of;
 use crate::http::guarded_body;
 use crate::http::json_body;
 use crate::http::problem::Problem;
@@ -54,7 +55,8 @@ pub struct JsonRpcMessage {
 /// served: requests of the revision 2026-07-28 have no session, and earlier ones begin with
 /// `initialize`, whose response names the session in the header `Mcp-Session-Id`. `Accept` must
 /// list `application/json` and `text/event-stream`. A page's `Origin` must be allowed, or be of
-/// this machine.
+/// this machine. On a loopback address, `Host` must be a loopback name, that of `--public-url`, or
+/// one of `--allow-host`.
 ///
 /// The tools are those of `GET /tools`; a call is a request in the queue, as with `POST
 /// /tools/{name}/invoke`. A response stream that the client closes cancels its call. Guides are
@@ -109,6 +111,7 @@ async fn serve(
     request: axum::http::Request<bytes::Bytes>,
 ) -> Result<Response, Problem> {
     check_origin(state, request.headers())?;
+    check_host(state, request.headers())?;
     let (parts, body) = request.into_parts();
     let (tenant, agent) = (caller.identity.owner_id, caller.identity.agent_id);
     let is_subscription = HttpEndpoint::is_subscription(&parts.method, &parts.headers, &body);
@@ -165,10 +168,23 @@ fn refused(error: EndpointError) -> Problem {
 fn check_origin(state: &ServerState, headers: &HeaderMap) -> Result<(), Problem> {
     let Some(origin) = headers.get(header::ORIGIN) else { return Ok(()) };
     let url = origin.to_str().ok().and_then(|origin| Url::parse(origin).ok());
-    if state.origins.allows(origin) || url.is_some_and(|url| is_this_machine(&url)) {
+    let own = state.public_url.as_ref().and_then(|public| Url::parse(public.as_str()).ok());
+    let is_own = |url: &Url| is_this_machine(url) || own.is_some_and(|own| own.origin() == url.origin());
+    if state.origins.allows(origin) || url.as_ref().is_some_and(is_own) {
         return Ok(());
     }
     Err(Problem::forbidden("pages of this origin cannot use /mcp; the operator allows an origin with --cors-origin"))
+}
+
+/// A page that rebound its name to this machine sends no `Origin` with a GET, but its own `Host`.
+fn check_host(state: &ServerState, headers: &HeaderMap) -> Result<(), Problem> {
+    match &state.mcp_hosts {
+        Some(hosts) if !hosts.include(host_of(headers)) => Err(Problem::foreign_host(
+            "on a loopback address, /mcp accepts only requests to localhost, to a loopback address, to the host of \
+             --public-url, or to a name of --allow-host (this request may come from another web site)",
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// The caller of one request.

@@ -1,10 +1,11 @@
 //! What a client discovers: the server, tools, prompts, resources.
 
 use rcrt_breadcrumb::{AllowedTools, NewAgent, Profile, Registration, Role, Tenancy};
+use rcrt_server::{AllowedHosts, AuthMode, PublicUrl};
 use serde_json::{Value, json};
 
 use super::client::{self, MODERN, answer, create, error, modern, post, result};
-use crate::harness::note;
+use crate::harness::{World, note};
 
 fn texts<'v>(list: &'v Value, key: &str) -> Vec<&'v str> {
     list.as_array().unwrap().iter().map(|item| item[key].as_str().unwrap()).collect()
@@ -171,6 +172,59 @@ async fn a_foreign_page_a_wrong_header_and_an_old_version_are_refused() {
         assert_eq!(crate::harness::answer(request).await.status, 405, "{method}");
     }
     scene.world.close().await;
+}
+
+/// A web site can point its own name at a server on loopback (DNS rebinding).
+#[tokio::test]
+async fn a_server_on_loopback_answers_only_its_own_names() {
+    let scene = client::scene(Vec::new()).await;
+    let asked = crate::harness::answer;
+    let discover = |world: &World| modern(world, &scene.token, "server/discover", json!({}));
+    for host in ["evil.example", "evil.example:8081", "127.0.0.1.evil.example", "rcrt"] {
+        let refused = asked(discover(&scene.world).header("Host", host)).await.problem(421, "foreign_host");
+        assert!(refused["detail"].as_str().unwrap().contains("--public-url"), "{refused}");
+        // A browser sends no Origin with such a request.
+        let stream = scene.world.request("GET", "/mcp", &scene.token).header("Accept", "text/event-stream");
+        asked(stream.header("Host", host)).await.problem(421, "foreign_host");
+    }
+    for host in ["localhost:8081", "127.0.0.1", "[::1]:80"] {
+        result(discover(&scene.world).header("Host", host)).await;
+    }
+    // Behind a proxy that passes on the name, or with a name of its own.
+    let proxied = scene.world.beside_as(|options| {
+        options.public_url = Some(PublicUrl::new("https://tools.example.com:8443/rcrt").unwrap());
+        options.hosts = AllowedHosts::new(&["rcrt.internal"]).unwrap();
+    });
+    let proxied = proxied.await;
+    for host in ["tools.example.com", "tools.example.com:8443", "rcrt.internal:80", "localhost"] {
+        result(discover(&proxied).header("Host", host)).await;
+    }
+    assert_eq!(asked(discover(&proxied).header("Host", "example.com")).await.status, 421);
+    result(discover(&proxied).header("Origin", "https://tools.example.com:8443")).await;
+    for origin in ["https://tools.example.com", "http://tools.example.com:8443", "https://example.com:8443"] {
+        assert_eq!(asked(discover(&proxied).header("Origin", origin)).await.status, 403, "{origin}");
+    }
+    proxied.close().await;
+    scene.world.close().await;
+}
+
+#[tokio::test]
+async fn a_foreign_page_is_refused_with_every_kind_of_authentication() {
+    for (listen, auth) in
+        [("127.0.0.1:0", AuthMode::Keys), ("127.0.0.1:0", AuthMode::Open), ("0.0.0.0:0", AuthMode::Keys)]
+    {
+        let world = World::start_listening(listen, auth, |_| {}).await;
+        let token = world.token(&[Role::Subscriber]).await;
+        let discover = || modern(&world, &token, "server/discover", json!({}));
+        for origin in ["https://evil.example", "http://evil.example:8081", "null", ""] {
+            crate::harness::answer(discover().header("Origin", origin)).await.problem(403, "forbidden");
+        }
+        result(discover().header("Origin", "http://localhost:3000")).await;
+        // The names of a server that others can reach are not known.
+        let named = crate::harness::answer(discover().header("Host", "tools.example.com")).await;
+        assert_eq!(named.status.is_success(), listen.starts_with("0.0.0.0"), "{listen} {auth:?}");
+        world.close().await;
+    }
 }
 
 #[tokio::test]
