@@ -5,11 +5,12 @@ use std::sync::Arc;
 use http::request::Parts;
 use rcrt_breadcrumb::Registration;
 use rmcp::model::{
-    CacheScope, CallToolRequestParams, CallToolResponse, CancelTaskParams, CompleteRequestParams, CompleteResult,
-    DiscoverResult, Extensions, GetPromptRequestParams, GetPromptResponse, GetTaskParams, GetTaskResult,
-    Implementation, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
-    PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig,
-    SubscribeRequestParams, SubscriptionFilter, Tool, UnsubscribeRequestParams, UpdateTaskParams,
+    CacheScope, CallToolRequestParams, CallToolResponse, CancelTaskMethod, CancelTaskParams, CompleteRequestParams,
+    CompleteResult, ConstString, DiscoverResult, Extensions, GetPromptRequestParams, GetPromptResponse, GetTaskMethod,
+    GetTaskParams, GetTaskResult, Implementation, InitializeRequestParams, InitializeResult, ListPromptsResult,
+    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+    ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig, SubscribeRequestParams,
+    SubscriptionFilter, Tool, UnsubscribeRequestParams, UpdateTaskMethod, UpdateTaskParams,
 };
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::transport::streamable_http_server::session::SessionRestoreMarker;
@@ -55,6 +56,18 @@ impl Handler {
         let principal = of_request.map(|served| &served.0).or(self.principal.as_ref());
         principal.cloned().ok_or_else(|| ErrorData::internal_error("the request has no principal", None))
     }
+
+    /// The principal of a request about a task. Earlier revisions do not have these methods.
+    fn principal_of_task<M: ConstString>(
+        &self,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<Arc<dyn Principal>, ErrorData> {
+        if sessions::is_sessionless(context) {
+            self.principal(&context.extensions)
+        } else {
+            Err(ErrorData::method_not_found::<M>())
+        }
+    }
 }
 
 impl ServerHandler for Handler {
@@ -72,6 +85,18 @@ impl ServerHandler for Handler {
             .build();
         let server = Implementation::new("rcrt", env!("CARGO_PKG_VERSION")).with_title("RCRT tool runtime");
         ServerConfig::new(capabilities).with_server_info(server).with_instructions(INSTRUCTIONS)
+    }
+
+    /// Earlier revisions have no extensions, such as tasks.
+    async fn initialize(
+        &self,
+        request: InitializeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<InitializeResult, ErrorData> {
+        let mut result = self.negotiate_initialize(&request)?;
+        result.capabilities.extensions = None;
+        context.peer.set_peer_info(request);
+        Ok(result)
     }
 
     async fn discover(&self, _context: RequestContext<RoleServer>) -> Result<DiscoverResult, ErrorData> {
@@ -230,7 +255,7 @@ impl ServerHandler for Handler {
         request: GetTaskParams,
         context: RequestContext<RoleServer>,
     ) -> Result<GetTaskResult, ErrorData> {
-        tasks::get(&self.principal(&context.extensions)?, &request.task_id).await
+        tasks::get(&self.principal_of_task::<GetTaskMethod>(&context)?, &request.task_id).await
     }
 
     async fn update_task(
@@ -238,7 +263,8 @@ impl ServerHandler for Handler {
         request: UpdateTaskParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        tasks::update(&self.principal(&context.extensions)?, &request.task_id, request.input_responses).await
+        let principal = self.principal_of_task::<UpdateTaskMethod>(&context)?;
+        tasks::update(&principal, &request.task_id, request.input_responses).await
     }
 
     async fn cancel_task(
@@ -246,6 +272,6 @@ impl ServerHandler for Handler {
         request: CancelTaskParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        tasks::cancel(&self.principal(&context.extensions)?, &request.task_id).await
+        tasks::cancel(&self.principal_of_task::<CancelTaskMethod>(&context)?, &request.task_id).await
     }
 }

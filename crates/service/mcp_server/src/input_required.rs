@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use rcrt_breadcrumb::{ErrorCode, Registration, ToolFailure, ToolResponse};
 use rmcp::model::{
-    ClientCapabilities, InputRequest, InputRequests, InputRequiredResult, InputResponses, JsonObject, ProtocolVersion,
+    ClientCapabilities, InputRequest, InputRequests, InputRequiredResult, InputResponses, JsonObject,
     RequestStateCodec, SealOptions, ServerRequest,
 };
 use rmcp::service::RequestContext;
@@ -22,6 +22,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::Principal;
+use crate::sessions;
 use crate::tools::call::{self, Ran};
 
 const RESPONSES: &str = "input_responses";
@@ -95,7 +96,7 @@ pub(crate) async fn run(
             Err(failure) => return Ok(Asked::Ran(Ran::Refused(failure))),
         };
         let requests = supported(wanted.requests, &context.client_capabilities().unwrap_or_default())?;
-        if context.protocol_version().is_some_and(|version| version >= ProtocolVersion::V_2026_07_28) {
+        if sessions::is_sessionless(context) {
             let options = SealOptions::new().associated_data(&bound_to).ttl(VALID_FOR);
             let sealed = wanted.state.map(|state| codec.seal_json_with(&state, &options)).transpose();
             let sealed = sealed.map_err(|error| ErrorData::internal_error(error.to_string(), None))?;

@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use rcrt_breadcrumb::StoreError;
-use rmcp::model::Extensions;
+use rmcp::RoleServer;
+use rmcp::model::{Extensions, ProtocolVersion};
+use rmcp::service::RequestContext;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::session::{SessionState, SessionStore, SessionStoreError};
 use serde::{Deserialize, Serialize};
@@ -39,6 +41,11 @@ impl Sessions {
         let guard = self.resuming.lock().await;
         (!self.manager.sessions.read().await.contains_key(id)).then_some(guard)
     }
+}
+
+/// Whether the request is of a revision without sessions: 2026-07-28, or a later one.
+pub(crate) fn is_sessionless(context: &RequestContext<RoleServer>) -> bool {
+    context.protocol_version().is_some_and(|version| version >= ProtocolVersion::V_2026_07_28)
 }
 
 /// What is kept of a session.

@@ -18,7 +18,7 @@ use super::result;
 use crate::Principal;
 use crate::errors;
 use crate::input_required::{self, Answers};
-use crate::tasks;
+use crate::{sessions, tasks};
 
 /// A call that takes longer becomes a task, if the client can follow one.
 const TASK_AFTER: Duration = Duration::from_millis(500);
@@ -57,7 +57,8 @@ pub(crate) async fn call(
 ) -> Result<CallToolResponse, ErrorData> {
     let answers = Answers { responses: params.input_responses, state: params.request_state };
     let input = params.arguments.unwrap_or_default();
-    let can_be_task = context.client_capabilities().is_some_and(|capabilities| capabilities.supports_tasks());
+    let can_be_task = sessions::is_sessionless(context)
+        && context.client_capabilities().is_some_and(|capabilities| capabilities.supports_tasks());
     let asked = input_required::run(principal, tool, input, answers, context, can_be_task).await?;
     Ok(match asked {
         input_required::Asked::Client(request) => request.into(),

@@ -11,17 +11,22 @@ const VERSION: &str = "2025-11-25";
 
 /// A session, after its handshake.
 async fn begin(world: &World, token: &str, capabilities: Value) -> String {
+    begin_with(world, token, capabilities).await.0
+}
+
+/// The same, and the capabilities of the server.
+async fn begin_with(world: &World, token: &str, capabilities: Value) -> (String, Value) {
     let params = json!({"protocolVersion": VERSION, "capabilities": capabilities,
         "clientInfo": {"name": "a test", "version": "1"}});
     let mut messages =
         Messages::of(post(world, token, &json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params})))
             .await;
-    let result = messages.next().await.unwrap();
+    let mut result = messages.next().await.unwrap();
     assert_eq!(result["result"]["protocolVersion"], VERSION, "{result}");
     let session = messages.session.clone().expect("a session");
     let initialized = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
     assert_eq!(Messages::of(in_session(world, token, &session, &initialized)).await.status, 202);
-    session
+    (session, result["result"]["capabilities"].take())
 }
 
 fn in_session(world: &World, token: &str, session: &str, message: &Value) -> RequestBuilder {
@@ -65,6 +70,34 @@ async fn a_session_serves_calls_and_belongs_to_one_agent() {
     let ended = in_session(&beside, &scene.token, &session, &request("tools/list", json!({})));
     assert_eq!(ended.send().await.unwrap().status(), 404);
     beside.close().await;
+    scene.world.close().await;
+}
+
+/// Tasks are an extension, and revisions with sessions have none.
+#[tokio::test]
+async fn a_session_has_no_tasks() {
+    let mut scene = client::scene(vec![client::tool("echo", json!({"type": "object"}))]).await;
+    let tasks = json!({"extensions": {"io.modelcontextprotocol/tasks": {}}});
+    let (session, offered) = begin_with(&scene.world, &scene.token, tasks.clone()).await;
+    let names: Vec<&String> = offered.as_object().unwrap().keys().collect();
+    assert_eq!(names, ["completions", "prompts", "resources", "tools"]);
+
+    let ask = |message: &Value| in_session(&scene.world, &scene.token, &session, message);
+    let call = json!({"name": "echo", "arguments": {}});
+    let asking = tokio::spawn(client::result(ask(&request("tools/call", call.clone()))));
+    let claim = scene.hand.claim().await;
+    // Without a session, a call that began later is a task already.
+    let later = client::with_capabilities(&scene.world, &scene.token, "tools/call", call, tasks);
+    let created = client::result(later).await;
+    assert_eq!(created["resultType"], "task", "{created}");
+    for method in ["tasks/get", "tasks/cancel"] {
+        let mut about = request(method, json!({"taskId": created["taskId"]}));
+        about["id"] = json!(8);
+        let refused = client::answer(ask(&about)).await;
+        assert_eq!(refused["error"]["code"], -32601, "{refused}");
+    }
+    scene.hand.answer(&claim, Ok(json!("done"))).await;
+    assert_eq!(asking.await.unwrap()["content"][0]["text"], "done");
     scene.world.close().await;
 }
 
