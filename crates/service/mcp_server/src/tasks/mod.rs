@@ -106,7 +106,7 @@ async fn finished(
 ) -> Result<(TaskPayload, String), ErrorData> {
     let response = response_of(principal, response).await?;
     let changed_at = response.timestamp.clone();
-    if response.error_code == Some(ErrorCode::Cancelled) && call.cancel_requested {
+    if response.error_code == Some(ErrorCode::Cancelled) {
         return Ok((TaskPayload::Cancelled, changed_at));
     }
     if let Some(payload) = parked::payload(principal, call, &response).await? {

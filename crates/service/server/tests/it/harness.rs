@@ -112,6 +112,13 @@ impl World {
         Self::start_on(self.database.clone(), AuthMode::Keys, set).await
     }
 
+    /// Stops, and starts again on the same database.
+    pub async fn restarted(self) -> Self {
+        let database = self.database.clone();
+        self.close().await;
+        Self::start_on(database, AuthMode::Keys, |_| {}).await
+    }
+
     /// With options that the test sets.
     pub async fn start_as(set: impl FnOnce(&mut ServerOptions)) -> Self {
         Self::start_on(TestDatabase::new().await, AuthMode::Keys, set).await

@@ -20,7 +20,7 @@ pub struct Hand {
 }
 
 impl Hand {
-    async fn of(world: &World, tenant: Uuid) -> Self {
+    pub async fn of(world: &World, tenant: Uuid) -> Self {
         let store = world.runner(tenant);
         let events = store.events(None).await.unwrap();
         Self { store, events }

@@ -4,7 +4,8 @@ use rcrt_breadcrumb::{ErrorCode, NewBreadcrumb, Registration, Role, ToolFailure,
 use serde_json::{Value, json};
 
 use super::client::{self, Messages, answer, error, modern, result, with_capabilities};
-use crate::invoke::Scene;
+use crate::harness::World;
+use crate::invoke::{Hand, Scene};
 
 fn call(scene: &Scene, tool: &str, arguments: Value) -> reqwest::RequestBuilder {
     modern(&scene.world, &scene.token, "tools/call", json!({"name": tool, "arguments": arguments}))
@@ -185,4 +186,44 @@ async fn a_long_call_is_a_task_that_outlives_its_caller() {
     let undeclared = answer(modern(&scene.world, &scene.token, "tasks/get", task)).await;
     assert_eq!(undeclared["error"]["code"], -32021, "{undeclared}");
     scene.world.close().await;
+}
+
+/// The runner is another process, which continues meanwhile.
+#[tokio::test]
+async fn the_caller_of_a_task_reads_awaits_and_cancels_it_after_a_restart_of_the_server() {
+    let Scene { world, tenant, token, .. } = echo().await;
+    let runner = world.beside().await;
+    let (mut hand, mut events) = (Hand::of(&runner, tenant).await, runner.runner(tenant).events(None).await.unwrap());
+    let tasks = json!({"extensions": {"io.modelcontextprotocol/tasks": {}}});
+    let ask =
+        |world: &World, method: &str, params: Value| with_capabilities(world, &token, method, params, tasks.clone());
+    let mut begun = Vec::new();
+    for _ in 0..2 {
+        let created = result(ask(&world, "tools/call", json!({"name": "echo"}))).await;
+        let claim = hand.claim().await;
+        assert_eq!(created["taskId"], json!(claim.request.id));
+        begun.push(claim);
+    }
+    let queued = result(ask(&world, "tools/call", json!({"name": "echo"}))).await["taskId"].clone();
+
+    let world = world.restarted().await;
+    let about = |method: &str, id: Value| result(ask(&world, method, json!({"taskId": id})));
+    for id in [json!(begun[0].request.id), json!(begun[1].request.id), queued.clone()] {
+        assert_eq!(about("tasks/get", id).await["status"], "working");
+    }
+    hand.answer(&begun[0], Ok(json!({"n": 1}))).await;
+    let got = about("tasks/get", json!(begun[0].request.id)).await;
+    assert_eq!((&got["status"], &got["result"]["structuredContent"]), (&json!("completed"), &json!({"n": 1})), "{got}");
+
+    let running = begun[1].request.id;
+    assert_eq!(about("tasks/cancel", json!(running)).await["resultType"], "complete");
+    client::cancelled(&mut events, running).await;
+    hand.answer(&begun[1], Err(ToolFailure::new(ErrorCode::Cancelled, "cancelled"))).await;
+    // The response to a call that no runner has is written at once.
+    assert_eq!(about("tasks/cancel", queued.clone()).await["resultType"], "complete");
+    for id in [json!(running), queued] {
+        assert_eq!(about("tasks/get", id).await["status"], "cancelled");
+    }
+    runner.close().await;
+    world.close().await;
 }
