@@ -98,7 +98,8 @@ async fn response_of(principal: &Arc<dyn Principal>, response: Uuid) -> Result<T
         .map_err(|_| ErrorData::internal_error("the response of the call is not well-formed", None))
 }
 
-/// A call that failed is a completed task whose result has `isError`.
+/// A call that failed is a completed task whose result has `isError`, and a failed task where the
+/// result of the call would have been an error of the protocol.
 async fn finished(
     principal: &Arc<dyn Principal>,
     call: &Call,
@@ -109,6 +110,9 @@ async fn finished(
     if response.error_code == Some(ErrorCode::Cancelled) {
         return Ok((TaskPayload::Cancelled, changed_at));
     }
+    if let Some(error) = errors::of_failure(response.error_code, response.error.as_deref().unwrap_or_default()) {
+        return Ok((TaskPayload::Failed { error: members(json!(error)) }, changed_at));
+    }
     if let Some(payload) = parked::payload(principal, call, &response).await? {
         return Ok((payload, changed_at));
     }
@@ -118,9 +122,12 @@ async fn finished(
         Err(_) => json!({"content": [{"type": "text", "text": json!(response.output).to_string()}],
             "isError": response.error_code.is_some()}),
     };
-    let result: JsonObject = match result {
-        Value::Object(result) => result,
+    Ok((TaskPayload::Completed { result: members(result) }, changed_at))
+}
+
+fn members(value: Value) -> JsonObject {
+    match value {
+        Value::Object(members) => members,
         _ => JsonObject::new(),
-    };
-    Ok((TaskPayload::Completed { result }, changed_at))
+    }
 }

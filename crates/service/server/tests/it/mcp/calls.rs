@@ -188,6 +188,29 @@ async fn a_long_call_is_a_task_that_outlives_its_caller() {
     scene.world.close().await;
 }
 
+#[tokio::test]
+async fn a_task_fails_as_its_call_would_have() {
+    let mut scene = echo().await;
+    let tasks = json!({"extensions": {"io.modelcontextprotocol/tasks": {}}});
+    let ask = |scene: &Scene, method: &str, params: Value| {
+        with_capabilities(&scene.world, &scene.token, method, params, tasks.clone())
+    };
+    for (code, status) in [(ErrorCode::ExecutionFailed, "completed"), (ErrorCode::ToolNotFound, "failed")] {
+        let created = result(ask(&scene, "tools/call", json!({"name": "echo"}))).await;
+        let claim = scene.hand.claim().await;
+        scene.hand.answer(&claim, Err(ToolFailure::new(code, "no luck"))).await;
+        let got = result(ask(&scene, "tasks/get", json!({"taskId": created["taskId"]}))).await;
+        assert_eq!(got["status"], status, "{got}");
+        if code == ErrorCode::ToolNotFound {
+            assert_eq!((&got["error"]["code"], &got["error"]["message"]), (&json!(-32602), &json!("no luck")));
+            assert!(got["result"].is_null(), "{got}");
+        } else {
+            assert!(got["result"]["isError"] == true && got["error"].is_null(), "{got}");
+        }
+    }
+    scene.world.close().await;
+}
+
 /// The runner is another process, which continues meanwhile.
 #[tokio::test]
 async fn the_caller_of_a_task_reads_awaits_and_cancels_it_after_a_restart_of_the_server() {
