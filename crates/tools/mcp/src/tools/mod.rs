@@ -9,6 +9,7 @@ mod register;
 
 use std::sync::Arc;
 
+use rcrt_breadcrumb::foreign_text::line;
 use rcrt_breadcrumb::{AllowedTools, BreadcrumbListItem, ErrorCode, ToolFailure, ToolSource, schema_names};
 use rcrt_executors::builtin::{read_input, store_failed};
 use rcrt_executors::{NativeTool, ToolCall, ToolOutput};
@@ -60,12 +61,13 @@ impl Tools {
         self.servers.find(name).await.map_err(|error| error.failure(name))
     }
 
-    /// The server, if the call's profiles allow its tools.
+    /// The server, if the call's profiles allow its tools. If they do not, no error lists the names.
     async fn permitted_server(&self, call: &ToolCall, name: &str) -> Result<Arc<Server>, ToolFailure> {
-        let server = self.server(name).await?;
-        let source = ToolSource::Mcp(server.record.config.name.clone());
+        let server = self.server(name).await;
+        let known = server.as_ref().map_or_else(|_| line(name, 100), |server| server.record.config.name.clone());
+        let source = ToolSource::Mcp(known);
         match call.profiles.denied_by(&call.definition.name, &source) {
-            None => Ok(server),
+            None => server,
             Some(profile) => {
                 let message = format!("the profile {profile} does not allow the source {source}");
                 Err(ToolFailure::new(ErrorCode::PermissionDenied, message))

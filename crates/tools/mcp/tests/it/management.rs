@@ -1,9 +1,11 @@
 //! The tools by which agents use and manage servers.
 
-use rcrt_breadcrumb::{ErrorCode, Profile, Profiles, schema_names};
-use serde_json::json;
+use rcrt_breadcrumb::{AllowedTools, ErrorCode, NewAgent, Profile, Profiles, Role, Tenancy, schema_names};
+use rcrt_test_servers::network::Network;
+use serde_json::{Value, json};
+use uuid::Uuid;
 
-use crate::fixture::Fixture;
+use crate::fixture::{Fixture, http};
 use crate::server::{Era, Server, tool};
 
 #[tokio::test]
@@ -89,7 +91,42 @@ async fn a_restricted_profile_reaches_servers_by_no_tool() {
     }
     let mut call = fixture.tenant.call(rcrt_test_tenant::seeded("mcp_list_services"), json!({}));
     call.profiles = Profiles::of(Profile::Subagent);
-    assert_eq!(fixture.manage_as(call).await.unwrap()[0]["toolCount"], 0);
+    assert_eq!(fixture.manage_as(call).await.unwrap(), json!([]));
+    let unknown = json!({"server_name": "nope"});
+    let mut call = fixture.tenant.call(rcrt_test_tenant::seeded("mcp_get_service_details"), unknown);
+    call.profiles = Profiles::of(Profile::Subagent);
+    let failure = fixture.manage_as(call).await.unwrap_err();
+    assert_eq!(failure.message, "the profile subagent does not allow the source mcp:nope");
+    fixture.stop().await;
+}
+
+#[tokio::test]
+async fn an_agent_sees_the_servers_whose_tools_its_list_allows() {
+    let (first, second) = (Server::new(Era::Legacy).await, Server::new(Era::Legacy).await);
+    let network =
+        Network::new().inside(&format!("mcp.test:{}", first.port)).inside(&format!("mcp.test:{}", second.port));
+    let fixture = Fixture::with(network).await;
+    fixture.add(http("fix", first.port)).await;
+    fixture.add(http("other", second.port)).await;
+    let list = |names: &[&str], sources: &[&str]| {
+        let texts = |list: &[&str]| list.iter().map(|text| (*text).to_owned()).collect();
+        AllowedTools { names: texts(names), sources: texts(sources), tags: Vec::new() }
+    };
+    for (allowed, expected) in [
+        (list(&["mcp_list_services"], &[]), json!([])),
+        (list(&["mcp_list_services", "fix__echo"], &[]), json!([["fix", 1]])),
+        (list(&[], &["native", "mcp:other"]), json!([["other", 7]])),
+        (list(&[], &["native", "mcp"]), json!([["fix", 7], ["other", 7]])),
+    ] {
+        let (name, roles) = (Uuid::new_v4().to_string(), vec![Role::Caller]);
+        let agent = NewAgent { name, roles, profile: Profile::Main, tools: Some(allowed) };
+        let agent = fixture.tenant.store.create_agent(fixture.tenant.owner, None, agent).await.unwrap().agent;
+        let mut call = fixture.tenant.call(rcrt_test_tenant::seeded("mcp_list_services"), json!({}));
+        call.breadcrumbs = fixture.runner.on_behalf_of(agent.id).unwrap();
+        let services = fixture.manage_as(call).await.unwrap();
+        let seen = services.as_array().unwrap().iter().map(|one| json!([one["serverName"], one["toolCount"]]));
+        assert_eq!(Value::Array(seen.collect()), expected);
+    }
     fixture.stop().await;
 }
 
