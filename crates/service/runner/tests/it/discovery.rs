@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use crate::fake::Fake;
 use crate::fixture::{Fixture, Running, code, native, options};
+use crate::scale;
 
 /// A runner with the real tools of the family, and with fake code and http tools.
 fn start(fixture: &Fixture, fake: &Arc<Fake>) -> Running {
@@ -99,6 +100,25 @@ async fn a_tool_is_found_as_soon_as_it_is_written() {
         fixture.person.delete(id, None).await.unwrap();
         assert!(tools(&fixture, &fixture.person, "breaks a thing").await.is_empty());
     }
+    runner.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_agent_with_three_thousand_tools_is_offered_five() {
+    const TOOLS: usize = 3_000;
+    let (fixture, fake) = fixture().await;
+    let implementation = "json_build_object('type', 'http', 'url', 'https://example.com')";
+    scale::insert(&fixture, TOOLS, "'Books the payment number ' || n", implementation).await;
+    let runner = start(&fixture, &fake);
+    let catalog = fixture.catalog(|catalog| catalog.tools.len() == TOOLS + 5).await;
+    let query = "give the money of a payment back";
+    let offered = tools(&fixture, &fixture.person, query).await;
+    assert_eq!((offered.len(), offered[0].as_str()), (5, "refund_charge"), "{offered:?}");
+    let limited = fixture.call("find_tools", json!({"query": query, "limit": 2})).await.output.unwrap();
+    assert_eq!(limited["tools"].as_array().unwrap().len(), 2);
+    let found = output(&fixture, &fixture.person, "find_tools", query).await;
+    let lengths = (found.to_string().len(), json!(catalog.tools).to_string().len());
+    assert!(lengths.0 * 100 < lengths.1, "{lengths:?}");
     runner.stop().await;
 }
 

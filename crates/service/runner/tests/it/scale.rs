@@ -15,17 +15,24 @@ const TOOLS: usize = 400;
 /// A description so long that the catalog of these tools has many parts.
 const LONG: usize = 250;
 
-/// Inserts the records directly into the database. A description has so many phrases.
+/// A description has so many phrases.
 async fn seed(fixture: &Fixture, phrases: usize) {
+    let implementation = "json_build_object('type', 'builtin', 'tool', 'tool_' || n)";
+    insert(fixture, TOOLS, &format!("repeat('for a test ', {phrases})"), implementation).await;
+}
+
+/// Inserts records of tools directly into the database. `description` and `implementation`: SQL,
+/// with the tool's number as `n`.
+pub async fn insert(fixture: &Fixture, tools: usize, description: &str, implementation: &str) {
     let sql = format!(
         "INSERT INTO breadcrumbs (id, owner_id, title, context, tags, schema_name, visibility, sensitivity, version,
             checksum, size_bytes, created_at, updated_at, words)
          SELECT gen_random_uuid(), '{}', 'tool_' || n,
-            json_build_object('name', 'tool_' || n, 'description', repeat('for a test ', {phrases}), 'definition',
+            json_build_object('name', 'tool_' || n, 'description', {description}, 'definition',
                 '{{\"examples\": [{{\"description\": \"one\", \"input\": {{}}}}]}}'::json,
-                'implementation', json_build_object('type', 'builtin', 'tool', 'tool_' || n)),
+                'implementation', {implementation}),
             '{{}}', 'tool.v1', 'team', 'low', 1, 'none', 300, now(), now(), ''
-         FROM generate_series(1, {TOOLS}) n",
+         FROM generate_series(1, {tools}) n",
         fixture.owner
     );
     fixture.database.execute(&sql).await;

@@ -155,6 +155,27 @@ async fn tools_are_ranked_for_a_text_among_those_that_the_caller_can_call() {
     world.close().await;
 }
 
+/// An application that gives the tools to a model itself.
+#[tokio::test]
+async fn a_model_is_offered_five_of_three_thousand_tools() {
+    let world = World::start().await;
+    let tenant = world.tenant().await;
+    let (_, token) = world.agent(tenant, &[Role::Emitter]).await;
+    let described = |name: &str, description: &str| Registration { description: description.into(), ..tool(name) };
+    let mut tools: Vec<Registration> =
+        (1..3_000).map(|number| described(&format!("ledger_{number}"), "Books a payment.")).collect();
+    tools.push(described("refund_charge", "Gives the money of a payment back."));
+    publish(&world, tenant, &Catalog::new(tools, Vec::new())).await;
+    let all = world.get("/tools", &token).await.ok().json();
+    assert_eq!(all["tools"].as_array().unwrap().len(), 3_000);
+    let path = "/tools?for=give+the+money+of+a+payment+back&limit=5&format=openai";
+    let offered = world.get(path, &token).await.ok().json();
+    let offered: Vec<&str> =
+        offered.as_array().unwrap().iter().map(|one| one["function"]["name"].as_str().unwrap()).collect();
+    assert_eq!((offered.len(), offered[0]), (5, "refund_charge"), "{offered:?}");
+    world.close().await;
+}
+
 #[tokio::test]
 async fn a_tool_is_not_offered_after_its_last_day() {
     let world = World::start().await;
