@@ -7,7 +7,7 @@ import { join } from "node:path";
 
 export class Server {
   #child: ChildProcess | undefined;
-  readonly #data = mkdtempSync(join(tmpdir(), "rcrt-dashboard."));
+  readonly data = mkdtempSync(join(tmpdir(), "rcrt-dashboard."));
 
   private constructor(readonly port: number) {}
 
@@ -23,7 +23,7 @@ export class Server {
 
   /** That of the operator's first agent, which may do everything. */
   get token(): string {
-    return readFileSync(join(this.#data, "token"), "utf8").trim();
+    return readFileSync(join(this.data, "token"), "utf8").trim();
   }
 
   /** Starts the program, also again after {@link stop}. */
@@ -31,7 +31,7 @@ export class Server {
     const program = process.env["RCRT_BIN"];
     if (program === undefined) throw new Error("RCRT_BIN must be the path of the program; build/test-dashboard sets it");
     const env = { ...process.env, RCRT_EMBEDDINGS: "off" };
-    const child = spawn(program, ["up", "--data", this.#data, "--listen", `127.0.0.1:${this.port}`], { env, stdio: ["ignore", "pipe", "pipe"] });
+    const child = spawn(program, ["up", "--data", this.data, "--listen", `127.0.0.1:${this.port}`], { env, stdio: ["ignore", "pipe", "pipe"] });
     this.#child = child;
     let said = "";
     await new Promise<void>((resolve, reject) => {
@@ -55,7 +55,7 @@ export class Server {
 
   async remove(): Promise<void> {
     await this.stop();
-    rmSync(this.#data, { recursive: true, force: true });
+    rmSync(this.data, { recursive: true, force: true });
   }
 }
 
