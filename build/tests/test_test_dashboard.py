@@ -34,10 +34,12 @@ class Dashboard(Stage):
         self.dashboard().ends(1).says("run build/dashboard")
         self.assertNotIn("npx", " ".join(self.called()))
 
-    def test_without_chromium_only_the_browser_is_skipped(self):
+    def test_without_chromium_only_the_browser_is_skipped_but_not_in_ci(self):
         (self.bin / "chromium").unlink()
         self.dashboard().ends(0).says("skipped in a browser, because Chromium is not installed")
         self.assertIn("dashboard --check", self.called())
+        self.dashboard(CI="true").ends(1).says("Chromium is not installed")
+        self.assertNotIn("npx", " ".join(self.called()))
 
     def test_without_a_new_node_it_is_skipped_but_not_in_ci(self):
         self.dashboard(OLD=1).ends(0).says("skipped, because this machine has no Node 20.19")

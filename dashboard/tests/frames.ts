@@ -2,29 +2,9 @@
 import type { Page } from "@playwright/test";
 
 export const MANY = 50_000;
-const PAGE = 200;
-
-/** The id of the call at this place of the list, the newest first. */
-export function idAt(index: number): string {
-  return `0198c0de-0000-7000-8000-${String(MANY - index).padStart(12, "0")}`;
-}
-
-/** Answers the lists of calls as a server with so many calls does. */
-export async function serveManyCalls(page: Page): Promise<void> {
-  await page.route(/\/calls\?/, async (route) => {
-    const before = new URL(route.request().url()).searchParams.get("before");
-    const from = before === null ? 0 : MANY - Number(before.slice(-12)) + 1;
-    const calls = Array.from({ length: Math.min(PAGE, MANY - from) }, (_, index) => {
-      const request = idAt(from + index);
-      const queued_at = new Date(Date.UTC(2026, 0, 1) - (from + index) * 1000).toISOString();
-      return { request, request_id: request, tool: `tool-${index % 7}`, state: "finished", status: "success", attempt: 1, max_attempts: 1, cancel_requested: false, queued_at, finished_at: queued_at, duration_ms: 12 };
-    });
-    await route.fulfill({ json: { calls, ...(from + PAGE < MANY ? { next: idAt(from + PAGE - 1) } : {}) } });
-  });
-}
 
 /** Scrolls to the end, which loads page after page, and back. */
-export async function loadAll(page: Page): Promise<void> {
+export async function loadAll(page: Page, many = MANY): Promise<void> {
   await page.evaluate(async (all) => {
     const viewport = document.querySelector(".viewport");
     const size = () => Number(document.querySelector("li[aria-setsize]")?.getAttribute("aria-setsize"));
@@ -33,7 +13,7 @@ export async function loadAll(page: Page): Promise<void> {
       await new Promise((resolve) => requestAnimationFrame(resolve));
     }
     viewport?.scrollTo(0, 0);
-  }, MANY);
+  }, many);
 }
 
 /**

@@ -1,4 +1,3 @@
-import { idAt, loadAll, meterOf, scroll, serveManyCalls } from "./frames";
 import { expect, test } from "./world";
 
 test("calls appear as they happen, and one is opened with the keyboard", async ({ api, page, open }) => {
@@ -73,74 +72,37 @@ test("calls are found by the tag of their request and by time", async ({ api, pa
   await expect(page.getByText("No call matches these filters")).toBeVisible();
 });
 
-test("a pause holds new calls back until it ends", async ({ api, page, open }) => {
-  await open("live?session=pause");
-  await expect(page.getByText("No call matches")).toBeVisible();
-  await page.getByRole("button", { name: "Pause" }).click();
-  await api.call("echo", { message: "during the pause" }, { session: "pause" });
-  await expect(page.getByText(/Paused, \d+ new call/)).toBeVisible();
-  await expect(page.locator("a.call")).toHaveCount(0);
-  await page.getByRole("button", { name: "Continue" }).click();
-  await expect(page.locator("a.call")).toHaveCount(1);
-});
-
-test("a burst of calls does not fill the page or lose one", async ({ api, page, open }) => {
-  await open("live?session=burst");
-  await expect(page.getByText("No call matches")).toBeVisible();
-  const many = 400;
-  const spent = await meterOf(page);
-  const before = await spent();
-  for (let done = 0; done < many; done += 20) {
-    await Promise.all(Array.from({ length: 20 }, (_, index) => api.call("echo", { message: `${done + index}` }, { session: "burst" })));
+test("a pause holds new calls back until it ends, and counts those that match", async ({ api, page, open }) => {
+  // By the events, and by the server: an event does not say who asked.
+  const { calls } = await api.send<{ calls: { agent_id: string }[] }>("GET", "/calls?limit=1");
+  for (const [session, filter] of [["pause-1", ""], ["pause-2", `&agent_id=${calls[0]?.agent_id}`]]) {
+    await open(`live?session=${session}${filter}`);
+    await expect(page.getByText("No call matches")).toBeVisible();
+    await page.getByRole("button", { name: "Pause" }).click();
+    await api.call("echo", { message: "of another session" }, { session: "elsewhere" });
+    await api.call("echo", { message: "during the pause" }, { session });
+    await api.call("echo", { message: "also" }, { session });
+    await expect(page.getByText("Paused, 2 new calls", { exact: true })).toBeVisible();
+    await expect(page.locator("a.call")).toHaveCount(0);
+    await page.getByRole("button", { name: "Continue" }).click();
+    await expect(page.locator("a.call")).toHaveCount(2);
   }
-  const rows = page.locator("a.call");
-  await expect(page.locator("li[aria-setsize]").first()).toHaveAttribute("aria-setsize", String(many));
-  expect(await rows.count()).toBeLessThan(60);
-  // Each call is two events, so this is what the page could take in a second.
-  const events = (2 * many * 1000) / ((await spent()) - before);
-  console.log(`the page could take ${events.toFixed(0)} events in a second`);
-  expect(events).toBeGreaterThan(1000);
-  // A frame is not longer than a person notices, also while the list scrolls.
-  const worst = await page.evaluate(async () => {
-    const viewport = document.querySelector(".viewport");
-    let longest = 0;
-    let last = performance.now();
-    for (let frame = 0; frame < 60; frame++) {
-      viewport?.scrollBy(0, 200);
-      await new Promise((resolve) => requestAnimationFrame(resolve));
-      longest = Math.max(longest, performance.now() - last);
-      last = performance.now();
-    }
-    return longest;
-  });
-  expect(worst).toBeLessThan(1000);
 });
 
-test("50,000 calls are scrolled without long frames", async ({ page, open }) => {
-  test.slow();
-  await serveManyCalls(page);
-  await open("live?tool=many");
-  await expect(page.locator("a.call").first()).toBeVisible();
-  await loadAll(page);
-  const frames = await scroll(page);
-  const [median, slow] = [frames[100] ?? Number.NaN, frames[197] ?? Number.NaN];
-  console.log(`50,000 calls: ${median.toFixed(1)} ms of processor time for a frame, 99 %: ${slow.toFixed(1)} ms`);
-  expect(await page.locator("a.call").count()).toBeLessThan(80);
-  // A display draws a frame every 16.7 ms.
-  expect(median).toBeLessThan(16);
-
-  // The keyboard and readers of screens meet the rows in their order.
-  const positions = () => page.locator("li[aria-posinset]").evaluateAll((rows) => rows.map((row) => Number(row.getAttribute("aria-posinset"))));
-  await expect.poll(async () => (await positions()).every((position, at, all) => at === 0 || position === (all[at - 1] ?? 0) + 1)).toBe(true);
-  await page.evaluate(() => document.querySelector(".viewport")?.scrollTo(0, 0));
-  await page.getByRole("heading", { name: "Live" }).click();
-  for (let row = 0; row < 60; row++) await page.keyboard.press("j");
-  const focused = page.locator("li[aria-posinset]:focus-within");
-  await expect(focused).toHaveAttribute("aria-posinset", "60");
-  await expect(focused.locator("a")).toHaveAttribute("href", new RegExp(idAt(59)));
-  // A row that left the view does not hand its focus to another one.
-  await page.evaluate(() => document.querySelector(".viewport")?.scrollBy(0, 20_000));
-  await expect(focused).toHaveCount(0);
+test("calls come into a list of running calls and leave it", async ({ api, page, open }) => {
+  const source = "export async function execute() { for (;;) await new Promise((resolve) => setTimeout(resolve, 50)); }";
+  await api.tool("endless", source, { limits: { timeout_ms: 300_000 } });
+  await open("live?tool=endless&state=running");
+  await expect(page.getByText("No call matches")).toBeVisible();
+  const first = await api.call("endless", {}, { wait: 0 });
+  const second = await api.call("endless", {}, { wait: 0 });
+  const row = ({ request }: { request: string }) => page.locator(`a.call[href$="${request}"]`);
+  for (const call of [first, second]) await expect(row(call)).toContainText("running");
+  await api.send("POST", `/calls/${first.request}/cancel`);
+  await expect(row(first)).toHaveCount(0);
+  await expect(row(second)).toContainText("running");
+  await api.send("POST", `/calls/${second.request}/cancel`);
+  await expect(page.getByText("No call matches")).toBeVisible();
 });
 
 test("all tabs share one event stream", async ({ api, page, open, context }) => {
