@@ -6,6 +6,9 @@ import type { Request } from "./worker";
 
 export type Listener = (changes: Change[]) => void;
 
+/** How long a list waits after a change before it is read anew. */
+const REFRESH_MS = 500;
+
 class Stream {
   state = $state<Connection>("connecting");
   why = $state("");
@@ -56,6 +59,33 @@ class Stream {
   listen(listener: Listener, reload: () => void): () => void {
     this.#listeners.set(listener, reload);
     return () => this.#listeners.delete(listener);
+  }
+
+  /**
+   * Calls `load` soon after changes that `matters` accepts, and when changes can have been missed,
+   * until the returned function is called. Changes that never rest neither delay a load nor start
+   * one while another runs, because only the newest one is shown.
+   */
+  follow(matters: (changes: Change[]) => boolean, load: () => Promise<void>, pause = REFRESH_MS): () => void {
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    let isWanted = false;
+    const run = async () => {
+      isWanted = false;
+      await load();
+      timer = undefined;
+      if (isWanted) begin();
+    };
+    const begin = () => void (timer ??= setTimeout(run, pause));
+    const stop = this.listen((changes) => {
+      if (!matters(changes)) return;
+      isWanted = true;
+      begin();
+    }, load);
+    return () => {
+      stop();
+      clearTimeout(timer);
+      isWanted = false;
+    };
   }
 
   /** Without a shared worker, this tab has a stream of its own. */
