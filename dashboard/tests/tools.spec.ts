@@ -1,4 +1,4 @@
-import { expect, test } from "./world";
+import { expect, signIn, test } from "./world";
 
 test("a tool is found, run from its form, and its mistakes are shown at the field", async ({ page, open }) => {
   await open("tools");
@@ -69,6 +69,37 @@ test("a tool that waits says what for", async ({ page, open }) => {
   await page.getByRole("link", { name: /^openrouter/ }).click();
   await expect(page.getByText("It cannot be called yet")).toBeVisible();
   await expect(page.getByRole("tab", { name: "Run" })).toHaveCount(0);
+});
+
+test("a secret that a tool waits for is entered and granted there", async ({ api, page, open }) => {
+  const source = "export async function execute(input) { return input; }";
+  const needs = { required_secrets: ["HELD_KEY"], permissions: { net: ["api.example.com"] } };
+  for (const name of ["holds-one", "holds-two"]) await api.tool(name, source, needs);
+  await open("tools/holds-one");
+  await page.getByRole("button", { name: "Enter HELD_KEY" }).click();
+  const dialog = page.getByRole("dialog", { name: "Enter HELD_KEY for holds-one" });
+  await expect(dialog.getByLabel(/^Hosts/)).toHaveValue("api.example.com");
+  await dialog.getByLabel(/^Value/).fill("a value that is held");
+  await dialog.getByRole("button", { name: "Store and grant it" }).click();
+  await expect(page.getByRole("tab", { name: "Run" })).toBeVisible();
+  expect(await page.content()).not.toContain("a value that is held");
+  // The same secret for another tool needs no value.
+  await open("tools/holds-two");
+  await page.getByRole("button", { name: "Grant HELD_KEY" }).click();
+  await page.getByRole("button", { name: "Grant the secret" }).click();
+  await expect(page.getByRole("tab", { name: "Run" })).toBeVisible();
+  const secrets = await api.send<{ name: string; hosts: string[]; tools: { tool: string }[] }[]>("GET", "/secrets");
+  const stored = secrets.find((secret) => secret.name === "HELD_KEY");
+  expect(stored?.hosts).toEqual(["api.example.com"]);
+  expect(stored?.tools.map((one) => one.tool).sort()).toEqual(["holds-one", "holds-two"]);
+});
+
+test("who is no curator sees that a tool waits for a secret, and cannot enter it", async ({ api, page, open }) => {
+  await api.tool("holds-another", "export async function execute(input) { return input; }", { required_secrets: ["OTHER_KEY"] });
+  await signIn(page, await api.agent("waits for a curator", ["emitter", "subscriber", "runner"]));
+  await open("tools/holds-another");
+  await expect(page.getByText(/"OTHER_KEY" does not exist; a curator can fix it/)).toBeVisible();
+  await expect(page.getByRole("button", { name: /OTHER_KEY/ })).toHaveCount(0);
 });
 
 test("a call that the form waits for shows its progress, and is cancelled there", async ({ api, page, open }) => {

@@ -113,3 +113,8 @@ export function permissionsOf(context: Record<string, unknown> | undefined, sour
   if (source === "native") words.push("It is a part of the program; its rights are those that the operator set.");
   return words;
 }
+
+/** The secret that a reason of a waiting tool says is missing, not granted, or bound to no host. */
+export function lackedSecret(reason: string): string | undefined {
+  return /^the secret "([^"]+)" (?:does not exist|is not granted|is bound to no host)/.exec(reason)?.[1];
+}
