@@ -3,6 +3,17 @@ import { expect, findings, test } from "./world";
 
 let screens: Record<string, string> = {};
 
+/** What a button opens, by its screen. */
+const DIALOGS: [screen: string, button: string][] = [
+  ["schedules", "New schedule"],
+  ["records", "New record"],
+  ["connections", "Add a server"],
+  ["agents", "New agent"],
+  ["secrets", "New secret"],
+  ["webhooks", "New webhook"],
+  ["tools/openrouter", "Enter OPENROUTER_API_KEY"],
+];
+
 test.describe("every screen", () => {
   test.beforeAll(async () => {
     const { Api } = await import("./world");
@@ -24,6 +35,35 @@ test.describe("every screen", () => {
       await page.keyboard.press("Control+k");
       await expect(page.getByRole("dialog")).toBeVisible();
       found.push(...(await findings(page)).map((finding) => `palette: ${finding}`));
+      expect(found).toEqual([]);
+    });
+  }
+
+  for (const theme of ["light", "dark"] as const) {
+    test(`has no findings of axe in its dialog, where nothing is, and at a wrong address, in the ${theme} theme`, async ({ page, open }) => {
+      test.slow();
+      const found: string[] = [];
+      const check = async (name: string) => found.push(...(await findings(page)).map((finding) => `${name}: ${finding}`));
+      await page.emulateMedia({ colorScheme: theme, reducedMotion: "reduce" });
+      for (const [screen, button] of DIALOGS) {
+        await open(screen);
+        await page.getByRole("button", { name: button, exact: true }).click();
+        await expect(page.getByRole("dialog")).toBeVisible();
+        await check(`${screen}, ${button}`);
+        await page.keyboard.press("Escape");
+      }
+      await page.route(/[?&]schema_name=(schedule|memory\.entry|mcp\.server|a2a\.agent)\.v1/, (route) => route.fulfill({ json: [] }));
+      for (const [screen, title] of [["schedules", "No schedules"], ["memory", "Working memory is empty"], ["connections", "No MCP servers"], ["records?schema=nothing.v1", "No record matches"], ["sessions/nobody", "No calls"]] as const) {
+        await open(screen);
+        await expect(page.getByText(title, { exact: true })).toBeVisible();
+        await check(`${screen}: ${title}`);
+      }
+      for (const address of ["nonsense", "tools/no-such-tool", "records/no-such-record"]) {
+        await open(address);
+        await expect(page.locator("main h1")).toBeVisible();
+        await expect(page.getByText(/^Loading/)).toHaveCount(0);
+        await check(address);
+      }
       expect(found).toEqual([]);
     });
   }
