@@ -8,9 +8,9 @@ use futures::future::join_all;
 use rcrt_breadcrumb::{
     AgentInfo, AgentRegistration, AgentStatus, Breadcrumbs, HygieneRun, HygieneStats, Identity, NewAgent, NewAgentKey,
     PublishRule, StoreError, Tenancy, TenancyDecorator, TenantCount, TenantInfo, TenantQuotas, TenantUsage, TokenInfo,
-    TokenQuery, TokenRecord, TokenRevocation, UnfinishedCalls, Webhooks,
+    TokenQuery, TokenRecord, TokenRevocation, UnfinishedCalls, Violations, Webhooks,
 };
-use rcrt_store::Store;
+use rcrt_store::{ONLY_TENANT, Store};
 use serde_json::Value;
 use uuid::Uuid;
 
@@ -93,8 +93,13 @@ impl TenancyDecorator for Cells {
 
     async fn delete_tenant(&self, id: Uuid) -> Result<()> {
         if let Some(store) = self.elsewhere(id)? {
+            // Only the first cell knows of the others, and it is asked last.
+            if self.routes.home.tenants().await?.iter().all(|tenant| tenant.id == id) {
+                return Err(Violations::one("id", ONLY_TENANT).into());
+            }
             match store.delete_tenant(id).await {
-                // A repetition after it was interrupted here.
+                // A repetition after it was interrupted here, or refused in the first cell: another
+                // deletion had left this tenant as the only one.
                 Ok(()) | Err(StoreError::NotFound { .. }) => {}
                 Err(error) => return Err(error),
             }

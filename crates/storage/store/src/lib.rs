@@ -70,6 +70,7 @@ pub use secrets::{
     used_secrets_keys,
 };
 pub use store::Store;
+pub use tenancy::ONLY_TENANT;
 pub use transfer::restoring::{
     BackupFacts, RESTORED_OWNER, backup_facts, close_restored_owner, continue_event_numbers, delete_unreadable_secrets,
     empty_for_restore, has_restored_owner, is_empty,

@@ -21,6 +21,9 @@ use crate::records::expiry;
 use crate::rights::{agents, sessions, tokens};
 use crate::tenant_store::TenantStore;
 
+/// Why the last tenant is not deleted.
+pub const ONLY_TENANT: &str = "is the only tenant; create another before you delete it";
+
 from_row! {
     struct TenantRow {
         id: Uuid,
@@ -97,7 +100,7 @@ impl Store {
         let why = match done.as_str() {
             "deleted" => return Ok(tx.commit().await?),
             "unknown" => return Err(StoreError::NotFound { what: "tenant", id }.into()),
-            "last" => "is the only tenant; create another before you delete it",
+            "last" => ONLY_TENANT,
             _ => "is a tenant with an active runner; stop the runner, and try again three minutes later",
         };
         Err(Violations::one("id", why).into())

@@ -7,6 +7,7 @@ mod harness;
 mod meanwhile;
 mod moving;
 mod rights;
+mod tenants;
 
 /// Every tenant is in the second cell.
 mod conformance {
