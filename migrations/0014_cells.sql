@@ -28,10 +28,11 @@ CREATE TABLE cell_identity (
     name text NOT NULL,
     home uuid NOT NULL
 );
--- In `home`: what names it.
+-- In `home`: what names it, and the cell in which new tenants begin.
 CREATE TABLE cell_home (
     is_only boolean PRIMARY KEY DEFAULT true CHECK (is_only),
-    id uuid NOT NULL DEFAULT gen_random_uuid()
+    id uuid NOT NULL DEFAULT gen_random_uuid(),
+    new_tenants text NOT NULL DEFAULT 'home'
 );
 
 -- The tenants that nobody writes here: they are in another cell, or on the way.

@@ -21,6 +21,8 @@ pub struct CellInfo {
     pub tenants: Vec<String>,
     /// The tenants whose move to it, or whose removal from it, is not finished.
     pub unfinished: Vec<String>,
+    /// Whether new tenants begin in it.
+    pub is_default: bool,
 }
 
 /// Makes the empty database at this URL a cell of the directory in `home_url`. Migrates both. The
@@ -107,6 +109,21 @@ async fn identify(cell: &mut PgConnection, name: &str, home: Uuid) -> Result<(),
     Ok(())
 }
 
+/// From now on new tenants begin in this cell, which can be [`HOME`].
+pub async fn set_default_cell(home_url: &str, cell: &str) -> Result<(), CellError> {
+    let mut home = connect(HOME, home_url).await?;
+    let done = sqlx::query(
+        "UPDATE cell_home SET new_tenants = $1 WHERE $1 = $2 OR EXISTS (SELECT FROM cells WHERE name = $1)",
+    )
+    .bind(cell)
+    .bind(HOME)
+    .execute(&mut home)
+    .await
+    .map_err(of(HOME))?;
+    // Without cells there is no row, and all tenants begin in the first database.
+    if done.rows_affected() == 1 || cell == HOME { Ok(()) } else { Err(CellError::NoCell(cell.to_owned())) }
+}
+
 /// Lets the database refuse the writes of tenants that are elsewhere.
 pub(crate) async fn guard(url: &str) -> Result<(), sqlx::Error> {
     let mut connection = PgConnection::connect(url).await?;
@@ -127,13 +144,18 @@ pub async fn cells(home_url: &str) -> Result<Vec<CellInfo>, CellError> {
         .bind(HOME)
         .fetch_all(&mut home)
         .await?;
-        Ok::<_, sqlx::Error>((cells, tenants))
+        let default: Option<String> =
+            sqlx::query_scalar("SELECT new_tenants FROM cell_home").fetch_optional(&mut home).await?;
+        Ok::<_, sqlx::Error>((cells, tenants, default.unwrap_or_else(|| HOME.to_owned())))
     };
-    let (cells, tenants) = read.await.map_err(of(HOME))?;
+    let (cells, tenants, default) = read.await.map_err(of(HOME))?;
     let mut found: Vec<CellInfo> = [(HOME.to_owned(), None)]
         .into_iter()
         .chain(cells.into_iter().map(|(name, url)| (name, Some(url))))
-        .map(|(name, url)| CellInfo { name, url, tenants: Vec::new(), unfinished: Vec::new() })
+        .map(|(name, url)| {
+            let is_default = name == default;
+            CellInfo { name, url, tenants: Vec::new(), unfinished: Vec::new(), is_default }
+        })
         .collect();
     let at: HashMap<String, usize> = found.iter().enumerate().map(|(at, cell)| (cell.name.clone(), at)).collect();
     for (tenant, cell, other) in tenants {

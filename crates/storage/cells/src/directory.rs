@@ -35,6 +35,11 @@ pub(crate) async fn cells(directory: &PgPool) -> Result<Vec<(String, String)>, s
     sqlx::query_as("SELECT name, url FROM cells ORDER BY name").fetch_all(directory).await
 }
 
+/// The cell in which new tenants begin.
+pub(crate) async fn default_cell(directory: &PgPool) -> Result<String, sqlx::Error> {
+    sqlx::query_scalar("SELECT new_tenants FROM cell_home").fetch_one(directory).await
+}
+
 /// The entries that changed after this version, in the order of their change.
 pub(crate) async fn changes(directory: &PgPool, after: i64) -> Result<Vec<Entry>, sqlx::Error> {
     let rows: Vec<Row> = sqlx::query_as(
@@ -65,6 +70,25 @@ pub(crate) async fn write(
     moved_from: Option<&str>,
 ) -> Result<(), sqlx::Error> {
     let mut tx = sqlx::Connection::begin(home).await?;
+    write_in(&mut tx, tenant, cell, moving_to, moved_from).await?;
+    tx.commit().await
+}
+
+/// Lets a new tenant begin in another cell than the first, which refuses its writes from then on.
+pub(crate) async fn place(directory: &PgPool, tenant: Uuid, cell: &str) -> Result<(), sqlx::Error> {
+    let mut tx = directory.begin().await?;
+    write_in(&mut tx, tenant, cell, None, None).await?;
+    sqlx::query("INSERT INTO fenced_tenants VALUES ($1) ON CONFLICT DO NOTHING").bind(tenant).execute(&mut *tx).await?;
+    tx.commit().await
+}
+
+async fn write_in(
+    tx: &mut PgConnection,
+    tenant: Uuid,
+    cell: &str,
+    moving_to: Option<&str>,
+    moved_from: Option<&str>,
+) -> Result<(), sqlx::Error> {
     sqlx::query("LOCK TABLE tenant_cells IN SHARE ROW EXCLUSIVE MODE").execute(&mut *tx).await?;
     sqlx::query(
         "INSERT INTO tenant_cells AS c (tenant, cell, moving_to, moved_from, version)
@@ -76,7 +100,7 @@ pub(crate) async fn write(
     .bind(cell)
     .bind(moving_to)
     .bind(moved_from)
-    .execute(&mut *tx)
+    .execute(tx)
     .await?;
-    tx.commit().await
+    Ok(())
 }

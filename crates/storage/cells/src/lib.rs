@@ -30,7 +30,7 @@ use sqlx::PgPool;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-pub use adding::{CellInfo, add_cell, cells};
+pub use adding::{CellInfo, add_cell, cells, set_default_cell};
 pub use moving::{Moved, move_tenant};
 pub use routes::OpenStore;
 
@@ -86,6 +86,7 @@ fn of(cell: &str) -> impl FnOnce(sqlx::Error) -> CellError + '_ {
 /// first cell.
 pub struct Cells {
     routes: Arc<Routes>,
+    directory: PgPool,
     stop: CancellationToken,
     follower: parking_lot::Mutex<Option<JoinHandle<()>>>,
 }
@@ -107,8 +108,8 @@ impl Cells {
         routes.refresh(&pool).await.map_err(of(HOME))?;
         routes.open_wanted(&pool).await.map_err(of(HOME))?;
         let stop = CancellationToken::new();
-        let follower = tokio::spawn(follow(routes.clone(), pool, stop.clone()));
-        Ok(Some(Arc::new(Self { routes, stop, follower: parking_lot::Mutex::new(Some(follower)) })))
+        let follower = tokio::spawn(follow(routes.clone(), pool.clone(), stop.clone()));
+        Ok(Some(Arc::new(Self { routes, directory: pool, stop, follower: parking_lot::Mutex::new(Some(follower)) })))
     }
 
     /// The webhook deliveries of all cells.

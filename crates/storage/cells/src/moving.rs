@@ -18,7 +18,7 @@ use crate::adding::connect;
 use crate::{CellError, HOME, POLL, copying, directory, of};
 
 /// After this time every server that reaches the directory has read the last change of it.
-const SETTLE: Duration = POLL.saturating_mul(2).saturating_add(Duration::from_millis(50));
+pub(crate) const SETTLE: Duration = POLL.saturating_mul(2).saturating_add(Duration::from_millis(50));
 /// How far the events' numbers of the new cell begin above those of the old one: more transactions
 /// than the old one can begin until its writes are refused.
 const AHEAD: i64 = 1 << 32;

@@ -22,6 +22,9 @@ pub type OpenStore = Box<dyn Fn(String, String) -> BoxFuture<'static, Result<Arc
 /// The pause after a cell could not be opened.
 const RETRY: Duration = Duration::from_secs(1);
 
+/// How long a new tenant waits for its cell.
+const OPENING: Duration = Duration::from_secs(10);
+
 pub(crate) struct Routes {
     pub(crate) home: Arc<Store>,
     map: watch::Sender<Map>,
@@ -40,6 +43,10 @@ struct Map {
     open: HashMap<String, Arc<Store>>,
 }
 
+fn unreachable(cell: &str) -> StoreError {
+    StoreError::Unavailable(format!("the database of the cell {cell} cannot be reached"))
+}
+
 impl Routes {
     pub(crate) fn new(home: Arc<Store>, open: OpenStore) -> Self {
         Self { home, map: watch::Sender::new(Map::default()), open, retries: Mutex::default() }
@@ -52,8 +59,7 @@ impl Routes {
 
     fn of(&self, map: &Map, tenant: Uuid) -> Result<Arc<Store>, StoreError> {
         let Some(cell) = map.tenants.get(&tenant) else { return Ok(self.home.clone()) };
-        let unreachable = || StoreError::Unavailable(format!("the database of the cell {cell} cannot be reached"));
-        map.open.get(cell).cloned().ok_or_else(unreachable)
+        map.open.get(cell).cloned().ok_or_else(|| unreachable(cell))
     }
 
     pub(crate) fn cell(&self, tenant: Uuid) -> String {
@@ -70,6 +76,24 @@ impl Routes {
         let mut all = vec![self.home.clone()];
         all.extend(self.others());
         all
+    }
+
+    /// Opens a cell, which may have no tenant yet.
+    pub(crate) async fn opened(&self, cell: &str) -> Result<(), StoreError> {
+        self.map.send_if_modified(|map| map.wanted.insert(cell.to_owned()));
+        self.until(cell, |map| map.open.contains_key(cell)).await
+    }
+
+    /// Waits until this process knows that the tenant is in this cell.
+    pub(crate) async fn entered(&self, tenant: Uuid, cell: &str) -> Result<(), StoreError> {
+        self.until(cell, |map| map.tenants.get(&tenant).is_some_and(|is| is == cell)).await
+    }
+
+    async fn until(&self, cell: &str, is_true: impl FnMut(&Map) -> bool) -> Result<(), StoreError> {
+        let mut changes = self.map.subscribe();
+        let waited = tokio::time::timeout(OPENING, changes.wait_for(is_true)).await;
+        let is_in_time = waited.is_ok_and(|found| found.is_ok());
+        if is_in_time { Ok(()) } else { Err(unreachable(cell)) }
     }
 
     /// Returns when the tenant is no longer in this store.

@@ -14,13 +14,52 @@ use rcrt_store::{ONLY_TENANT, Store};
 use serde_json::Value;
 use uuid::Uuid;
 
-use crate::Cells;
 use crate::in_cell::InCell;
+use crate::moving::SETTLE;
 use crate::webhooks::CellWebhooks;
+use crate::{Cells, HOME, directory};
 
 type Result<T> = std::result::Result<T, StoreError>;
 
 impl Cells {
+    /// The cell in which a tenant with this id would begin. `None`: in the first, or the tenant
+    /// exists.
+    async fn cell_of_new(&self, id: Uuid, named: Option<&str>) -> Result<Option<String>> {
+        if self.routes.home.tenant(id).await?.is_some() {
+            let present = self.routes.cell(id);
+            return match named {
+                Some(named) if named != present => {
+                    let what = format!(
+                        "is where a new tenant begins; this one is in {present}, and `rcrt cell move` moves it"
+                    );
+                    Err(Violations::one("cell", what).into())
+                }
+                _ => Ok(None),
+            };
+        }
+        let cell = match named {
+            Some(named) => named.to_owned(),
+            None => directory::default_cell(&self.directory).await.map_err(unreadable)?,
+        };
+        if cell == HOME {
+            return Ok(None);
+        }
+        if !directory::cells(&self.directory).await.map_err(unreadable)?.iter().any(|(name, _)| *name == cell) {
+            let what = format!("is {cell:?}, and there is no such cell; `rcrt cell list` shows them");
+            return Err(Violations::one("cell", what).into());
+        }
+        self.routes.opened(&cell).await?;
+        Ok(Some(cell))
+    }
+
+    /// Lets a tenant that nobody has written for yet begin in this cell.
+    async fn place(&self, id: Uuid, cell: &str) -> Result<()> {
+        directory::place(&self.directory, id, cell).await.map_err(unreadable)?;
+        // Then its first agent is known to every server.
+        tokio::time::sleep(SETTLE).await;
+        self.routes.entered(id, cell).await
+    }
+
     fn store(&self, tenant: Uuid) -> Result<Arc<Store>> {
         self.routes.store(tenant)
     }
@@ -30,6 +69,11 @@ impl Cells {
         let store = self.store(tenant)?;
         Ok((!Arc::ptr_eq(&store, &self.routes.home)).then_some(store))
     }
+}
+
+fn unreadable(error: sqlx::Error) -> StoreError {
+    tracing::warn!(%error, "the directory of cells does not respond");
+    StoreError::Unavailable("the directory of cells cannot be reached".into())
 }
 
 /// What all cells that respond have. A cell that does not respond is missing, and logged. An error
@@ -67,10 +111,16 @@ impl TenancyDecorator for Cells {
         self.store(id)?.tenant(id).await
     }
 
-    async fn put_tenant(&self, id: Uuid, name: &str) -> Result<(TenantInfo, bool)> {
-        let put = self.routes.home.put_tenant(id, name).await?;
+    async fn put_tenant(&self, id: Uuid, name: &str, cell: Option<&str>) -> Result<(TenantInfo, bool)> {
+        let cell = self.cell_of_new(id, cell).await?;
+        let put = self.routes.home.put_tenant(id, name, None).await?;
+        if let Some(cell) = cell
+            && put.1
+        {
+            self.place(id, &cell).await?;
+        }
         match self.elsewhere(id)? {
-            Some(store) => store.put_tenant(id, name).await,
+            Some(store) => store.put_tenant(id, name, None).await,
             None => Ok(put),
         }
     }

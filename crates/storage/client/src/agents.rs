@@ -130,16 +130,24 @@ impl Client {
         Ok(self.send(Request::new(Method::GET, &["tenants"], RetryPolicy::Idempotent)).await?)
     }
 
-    /// Creates the tenant with this id, or renames it. Returns the first agent of a new tenant,
-    /// with its key. Requires an operator's token; a curator can rename its own tenant.
-    pub async fn put_tenant(&self, id: Uuid, name: &str) -> Result<Option<NewAgentKey>, StoreError> {
+    /// Creates the tenant with this id, in this cell, or renames it. Returns the first agent of a
+    /// new tenant, with its key. Requires an operator's token; a curator can rename its own tenant.
+    pub async fn put_tenant(
+        &self,
+        id: Uuid,
+        name: &str,
+        cell: Option<&str>,
+    ) -> Result<Option<NewAgentKey>, StoreError> {
         #[derive(Deserialize)]
         struct PutTenant {
             first_agent: Option<NewAgentKey>,
         }
         let id = id.to_string();
         let path = ["tenants", &id];
-        let body = serde_json::json!({"name": name});
+        let mut body = serde_json::json!({"name": name});
+        if let Some(cell) = cell {
+            body["cell"] = cell.into();
+        }
         let done: PutTenant =
             self.send(Request::new(Method::PUT, &path, RetryPolicy::IfNotProcessed).json(&body)?).await?;
         Ok(done.first_agent)

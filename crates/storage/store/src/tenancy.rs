@@ -146,8 +146,11 @@ impl Tenancy for Store {
         Ok(self.try_tenant(id).await?)
     }
 
-    async fn put_tenant(&self, id: Uuid, name: &str) -> Result<(TenantInfo, bool), StoreError> {
+    async fn put_tenant(&self, id: Uuid, name: &str, cell: Option<&str>) -> Result<(TenantInfo, bool), StoreError> {
         check_name(name)?;
+        if cell.is_some() {
+            return Err(Violations::one("cell", "is for a server with several cells; leave it out").into());
+        }
         retrying!(self.try_put_tenant(id, name))
     }
 

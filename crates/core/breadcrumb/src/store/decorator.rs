@@ -170,7 +170,7 @@ decorator! {
         async fn ensure_tenant(name: &str) -> Result<TenantInfo>;
         async fn tenants() -> Result<Vec<TenantInfo>>;
         async fn tenant(id: Uuid) -> Result<Option<TenantInfo>>;
-        async fn put_tenant(id: Uuid, name: &str) -> Result<(TenantInfo, bool)>;
+        async fn put_tenant(id: Uuid, name: &str, cell: Option<&str>) -> Result<(TenantInfo, bool)>;
         async fn set_quotas(id: Uuid, quotas: TenantQuotas) -> Result<()>;
         async fn set_publish(id: Uuid, publish: PublishRule) -> Result<()>;
         async fn usage(id: Uuid) -> Result<TenantUsage>;

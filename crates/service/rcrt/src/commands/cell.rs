@@ -14,13 +14,14 @@ use crate::progress::ConsoleProgress;
 #[derive(Debug, Subcommand)]
 #[command(after_long_help = "\
 A cell is a database with some of the tenants. The first database is the cell `home`: it has the directory, and new \
-tenants begin there. The commands work on the databases directly, with or without running servers. Servers that started \
-before the first cell was added must be restarted before a tenant is moved.
+tenants begin there until `rcrt cell default` names another one. The commands work on the databases directly, with or \
+without running servers. Servers that started before the first cell was added must be restarted before a tenant is moved.
 
 Examples:
   rcrt cell add east postgres://rcrt@east.example.com/rcrt
   rcrt cell move acme east
   rcrt cell move acme home
+  rcrt cell default east
   rcrt cell list")]
 pub enum Cell {
     /// Make an empty database a cell
@@ -35,6 +36,13 @@ pub enum Cell {
     },
     /// List the cells and how many tenants are in each
     List {
+        #[command(flatten)]
+        home: Home,
+    },
+    /// Let new tenants begin in this cell
+    Default {
+        /// The name of the cell, or `home`
+        name: String,
         #[command(flatten)]
         home: Home,
     },
@@ -59,7 +67,8 @@ pub struct Home {
 
 impl Cell {
     pub async fn run(self, config: &Config, output: Output) -> anyhow::Result<()> {
-        let (Self::Add { home, .. } | Self::List { home } | Self::Move { home, .. }) = &self;
+        let (Self::Add { home, .. } | Self::List { home } | Self::Default { home, .. } | Self::Move { home, .. }) =
+            &self;
         check_url(home.database_url.as_ref())?;
         if let Self::Add { url, .. } = &self {
             check_url_of("URL", Some(url))?;
@@ -83,6 +92,11 @@ impl Cell {
                 let cells = rcrt_cells::cells(home).await.map_err(failure)?;
                 progress.done();
                 list(&cells, output)
+            }
+            Self::Default { name, .. } => {
+                rcrt_cells::set_default_cell(home, &name).await.map_err(failure)?;
+                progress.done();
+                output.either(&json!({"cell": name}), &format!("new tenants begin in the cell {name}"))
             }
             Self::Move { tenant, to, .. } => {
                 let moved = rcrt_cells::move_tenant(home, &tenant, &to, &say).await.map_err(failure)?;
@@ -118,15 +132,18 @@ fn list(cells: &[CellInfo], output: Output) -> anyhow::Result<()> {
         let row = |cell: &CellInfo| {
             json!({
                 "cell": cell.name, "database": address(cell), "tenants": cell.tenants, "unfinished": cell.unfinished,
+                "new_tenants": cell.is_default,
             })
         };
         return output.json(&cells.iter().map(row).collect::<Vec<_>>());
     }
     let row = |cell: &CellInfo| {
         let unfinished = one_line(&cell.unfinished.join(", "), 100);
-        vec![cell.name.clone(), address(cell), cell.tenants.len().to_string(), unfinished]
+        let begin = if cell.is_default { "here" } else { "" };
+        vec![cell.name.clone(), address(cell), cell.tenants.len().to_string(), begin.to_owned(), unfinished]
     };
-    output.table(&["CELL", "DATABASE", "TENANTS", "UNFINISHED MOVES"], &cells.iter().map(row).collect::<Vec<_>>())
+    let heads = ["CELL", "DATABASE", "TENANTS", "NEW TENANTS", "UNFINISHED MOVES"];
+    output.table(&heads, &cells.iter().map(row).collect::<Vec<_>>())
 }
 
 fn report(moved: Option<&Moved>, tenant: &str, to: &str, output: Output) -> anyhow::Result<()> {

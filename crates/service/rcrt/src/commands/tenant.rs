@@ -35,6 +35,9 @@ pub enum Tenant {
     New {
         /// The name, unique on the server
         name: String,
+        /// The cell in which it begins; without it, the one of `rcrt cell default`
+        #[arg(long)]
+        cell: Option<String>,
     },
     /// Show what a tenant stores, its quotas, and what publishes its tools
     Show {
@@ -80,7 +83,7 @@ impl Tenant {
         let client = connection::client(config)?;
         let id = match self {
             Self::List => return list(&client, output).await,
-            Self::New { name } => return new(&client, output, &name).await,
+            Self::New { name, cell } => return new(&client, output, &name, cell.as_deref()).await,
             Self::Delete { tenant } => return delete(&client, output, &tenant).await,
             Self::Show { tenant } => find(&client, tenant.as_deref()).await?.id,
             Self::Set(set) => set.run(&client).await?,
@@ -138,8 +141,8 @@ async fn list(client: &Client, output: Output) -> anyhow::Result<()> {
     })
 }
 
-async fn new(client: &Client, output: Output, name: &str) -> anyhow::Result<()> {
-    let made = client.put_tenant(Uuid::now_v7(), name).await?;
+async fn new(client: &Client, output: Output, name: &str, cell: Option<&str>) -> anyhow::Result<()> {
+    let made = client.put_tenant(Uuid::now_v7(), name, cell).await?;
     agent::print_key(output, &made.context("the server did not create the tenant")?)
 }
 

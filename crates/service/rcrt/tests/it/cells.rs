@@ -1,4 +1,5 @@
-//! `rcrt cell`: a tenant moves to another database and back while its server and its runner work.
+//! `rcrt cell`: a tenant moves to another database and back while its server and its runner work,
+//! and new tenants begin in either.
 
 use rcrt_test_database::TestDatabase;
 use serde_json::{Value, json};
@@ -41,9 +42,28 @@ async fn a_tenant_moves_to_another_database_and_back() {
         assert!(called.contains("42"), "{called}");
         assert_eq!(up.json(&["crumb", "get", &kept])["title"], "kept");
     }
-    for (arguments, status) in [(["move", "nobody", "east"], 3), (["move", "default", "west"], 3)] {
-        cell(&arguments).ends_with(status);
+    for arguments in [&["move", "nobody", "east"][..], &["move", "default", "west"], &["default", "west"]] {
+        cell(arguments).ends_with(3);
     }
+
+    let operator = up.json(&["token", "--operator"]);
+    let tenant = |arguments: &[&str]| {
+        let mut rcrt = up.command(&["tenant", "new"]);
+        Ran::of(rcrt.args(arguments).env("RCRT_TOKEN", operator["token"].as_str().unwrap()).output().unwrap())
+    };
+    let begun = tenant(&["second", "--cell", "east", "-o", "json"]).ends_with(0).json();
+    // Its first agent has a key at once.
+    up.run_as(&begun, &["crumb", "list"]).ends_with(0);
+    assert_eq!(cell(&["default", "east"]).ends_with(0).json()["cell"], "east");
+    tenant(&["third"]).ends_with(0);
+    tenant(&["fourth", "--cell", "home"]).ends_with(0);
+    let unknown = tenant(&["fifth", "--cell", "west"]).ends_with(1).stderr;
+    assert!(unknown.contains("there is no such cell"), "{unknown}");
+    let cells: Vec<Value> = serde_json::from_value(cell(&["list"]).ends_with(0).json()).unwrap();
+    let of = |cell: &Value| (cell["tenants"].clone(), cell["new_tenants"].clone());
+    let [home, east] = cells.as_slice() else { panic!("{cells:?}") };
+    assert_eq!(of(home), (json!(["default", "fourth"]), json!(false)));
+    assert_eq!(of(east), (json!(["second", "third"]), json!(true)));
     let (status, stderr) = up.stop();
     assert_eq!(status.code(), Some(0), "{stderr}");
 }

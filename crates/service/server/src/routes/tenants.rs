@@ -29,6 +29,9 @@ pub struct TenantName {
     /// What publishes the tools that agents make; set by a curator of the tenant, or the operator.
     /// Unchanged when absent.
     publish: Option<PublishRule>,
+    /// The cell in which a new tenant begins, on a server with several; named by the operator. When
+    /// absent, the one of `rcrt cell default`.
+    cell: Option<String>,
 }
 
 /// A tenant, with its usage and its quotas.
@@ -135,7 +138,7 @@ async fn put(
     State(state): State<ServerState>,
     caller: Caller,
     PathId(asked): PathId,
-    JsonBody(TenantName { name, quotas, publish }): JsonBody<TenantName>,
+    JsonBody(TenantName { name, quotas, publish, cell }): JsonBody<TenantName>,
 ) -> NoStoreReply<TenantDone> {
     let id = resolve_id(&state, asked).await?;
     if !caller.is_operator && id != caller.identity.owner_id {
@@ -144,6 +147,9 @@ async fn put(
     if quotas.is_some() && !caller.is_operator {
         return Err(only_the_operator("set quotas"));
     }
+    if cell.is_some() && !caller.is_operator {
+        return Err(only_the_operator("choose cells"));
+    }
     // Programs find it by its name. A program that uses RCRT's id for it has no name to send.
     if is_default(&state, id).await? && name != OPEN_TENANT {
         if asked != id {
@@ -151,7 +157,7 @@ async fn put(
         }
         return Err(Problem::invalid("name", "must stay `default`: servers find this tenant by its name"));
     }
-    let (tenant, created) = state.tenancy.put_tenant(id, &name).await?;
+    let (tenant, created) = state.tenancy.put_tenant(id, &name, cell.as_deref()).await?;
     if let Some(quotas) = quotas {
         state.tenancy.set_quotas(id, quotas).await?;
         state.agent_cache.forget_tenant(id);

@@ -43,6 +43,10 @@ async fn an_operator_creates_renames_and_deletes_tenants() {
     send(&world, Method::POST, Uuid::new_v4(), &operator, json!({"name": " "})).await.violation("name");
     send(&world, Method::PUT, id, &operator, json!({"title": "x"})).await.violation("title");
     send(&world, Method::PUT, "one", &operator, json!({"name": "x"})).await.violation("id");
+    // This server has one database.
+    send(&world, Method::POST, Uuid::new_v4(), &operator, json!({"name": "two", "cell": "east"}))
+        .await
+        .violation("cell");
 
     // Its first agent gets a token with the key in the response.
     let first = &made["first_agent"];
@@ -74,6 +78,8 @@ async fn a_curator_can_only_rename_its_own_tenant() {
     let name = Uuid::new_v4().to_string();
     send(&world, Method::PUT, own, &curator, json!({"name": name})).await.ok();
     assert_eq!(world.get(&format!("/tenants/{own}"), &curator).await.ok().json()["name"], json!(name));
+    let moved = send(&world, Method::PUT, own, &curator, json!({"name": name, "cell": "east"})).await;
+    moved.problem(403, "forbidden");
     for method in [Method::POST, Method::PUT] {
         for id in [other, Uuid::new_v4()] {
             send(&world, method.clone(), id, &curator, json!({"name": "mine"})).await.problem(403, "forbidden");

@@ -74,10 +74,10 @@ async fn names_and_ids_are_unique_over_all_cells() {
     let all = harness.cells.tenants().await.unwrap();
     let name = all.iter().find(|tenant| tenant.id == there).unwrap().name.clone();
     // The server may not know yet where it is; its name is taken in any case.
-    assert!(harness.cells.put_tenant(Uuid::new_v4(), &name).await.is_err());
+    assert!(harness.cells.put_tenant(Uuid::new_v4(), &name, None).await.is_err());
     assert_eq!(harness.cells.ensure_tenant(&name).await.unwrap().id, there);
     harness.agent(there).await;
-    let (renamed, is_new) = harness.cells.put_tenant(there, "renamed").await.unwrap();
+    let (renamed, is_new) = harness.cells.put_tenant(there, "renamed", None).await.unwrap();
     assert_eq!((renamed.name.as_str(), is_new), ("renamed", false));
     assert_eq!(harness.cells.tenant(there).await.unwrap().unwrap().name, "renamed");
     let missing = harness.move_to(there, "nowhere").await;

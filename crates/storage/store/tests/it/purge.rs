@@ -80,7 +80,7 @@ async fn a_purge_deletes_all_rows_of_the_tenant_and_no_others() {
     assert!(matches!(harness.store.delete_tenant(tenant).await, Err(StoreError::NotFound { .. })));
     let heir = harness.store.ensure_tenant(&name).await.unwrap();
     assert_ne!(heir.id, tenant);
-    let again = harness.store.put_tenant(tenant, "Again").await;
+    let again = harness.store.put_tenant(tenant, "Again", None).await;
     assert!(matches!(again, Err(StoreError::Invalid(violations)) if violations.0[0].field == "id"));
 
     while harness.store.purge().await.unwrap() > 0 {}
