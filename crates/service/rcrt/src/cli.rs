@@ -105,6 +105,8 @@ impl Command {
             Self::Up(_) | Self::Server(_) | Self::Runner(_) | Self::ScriptsManager(_) => {
                 "info,sqlx=warn,egress=warn,rmcp=warn"
             }
+            // How long a move paused the tenant.
+            Self::Cell(_) => "warn,rcrt_cells=info",
             _ => "warn",
         }
     }

@@ -125,7 +125,9 @@ impl Move<'_> {
         // From here on the tenant is there.
         self.write(to, None, Some(from)).await.map_err(interrupted)?;
         let paused = self.finish(from, to).await.map_err(interrupted)?.duration_since(begun);
-        Ok(Moved { tenant: self.tenant, from: from.to_owned(), to: to.to_owned(), rows, paused })
+        let (tenant, paused_ms) = (self.tenant, paused.as_millis() as u64);
+        tracing::info!(%tenant, from, to, rows, paused_ms, "moved the tenant");
+        Ok(Moved { tenant, from: from.to_owned(), to: to.to_owned(), rows, paused })
     }
 
     /// What needs no pause.

@@ -116,6 +116,11 @@ impl Routes {
                 // A cell that a tenant moves to is opened before the tenant is there.
                 let cells = [Some(&entry.cell), entry.moving_to.as_ref()];
                 map.wanted.extend(cells.into_iter().flatten().filter(|cell| *cell != HOME).cloned());
+                if let Some(from) = &entry.moved_from
+                    && after > 0
+                {
+                    tracing::info!(tenant = %entry.tenant, from, to = entry.cell, "the tenant has moved");
+                }
                 if entry.cell == HOME {
                     map.tenants.remove(&entry.tenant);
                 } else {

@@ -25,7 +25,10 @@ async fn a_tenant_moves_to_another_database_and_back() {
     );
     let kept = up.json(&["crumb", "create", r#"{"title": "kept"}"#])["id"].as_str().unwrap().to_owned();
     for (to, from) in [("east", "home"), ("home", "east")] {
-        let moved = cell(&["move", "default", to]).ends_with(0).json();
+        let ran = cell(&["move", "default", to]).ends_with(0);
+        assert!(ran.stderr.contains("moved the tenant") && ran.stderr.contains("paused_ms"), "{}", ran.stderr);
+        let moved = ran.json();
+        assert!(moved["paused_ms"].as_u64().unwrap() >= 250, "{moved}");
         assert_eq!((&moved["moved"], &moved["cell"], &moved["from"]), (&json!(true), &json!(to), &json!(from)));
         let again = cell(&["move", "default", to]).ends_with(0).json();
         assert_eq!(again["moved"], false, "{again}");
