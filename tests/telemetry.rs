@@ -142,6 +142,7 @@ async fn a_call_is_one_trace_with_its_caller_ops_and_nested_calls() {
     let resource = collected.resource.lock().unwrap();
     assert_eq!(attribute(&resource, "service.name"), Some(json!("rcrt")));
     assert_eq!(attribute(&resource, "deployment.environment.name"), Some(json!("test")));
+    assert!(attribute(&resource, "service.instance.id").is_some(), "{resource:?}");
     let metrics = collected.metrics.lock().unwrap();
     for name in ["rcrt.tool.invocations", "rcrt.tool.invoke.duration"] {
         assert!(metrics.iter().any(|one| one == name), "{metrics:?}");

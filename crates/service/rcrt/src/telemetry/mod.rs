@@ -13,6 +13,7 @@ use opentelemetry_sdk::error::OTelSdkResult;
 use opentelemetry_sdk::metrics::SdkMeterProvider;
 use opentelemetry_sdk::trace::SdkTracerProvider;
 use tokio::runtime::Handle;
+use uuid::Uuid;
 
 use client::Exporting;
 use settings::Settings;
@@ -38,8 +39,9 @@ impl Telemetry {
             }
         };
         let mut telemetry = Self::default();
+        let resource = resource(&settings);
         if settings.traces {
-            match traces(&settings, runtime) {
+            match traces(&settings, resource.clone(), runtime) {
                 Ok(provider) => {
                     global::set_tracer_provider(provider.clone());
                     telemetry.traces = Some(provider);
@@ -48,7 +50,7 @@ impl Telemetry {
             }
         }
         if settings.metrics {
-            match metrics(&settings, runtime) {
+            match metrics(&settings, resource, runtime) {
                 Ok(provider) => {
                     global::set_meter_provider(provider.clone());
                     telemetry.metrics = Some(provider);
@@ -83,21 +85,25 @@ fn report(what: &str, ended: &OTelSdkResult) {
     }
 }
 
-fn traces(settings: &Settings, runtime: &Handle) -> anyhow::Result<SdkTracerProvider> {
+fn traces(settings: &Settings, resource: Resource, runtime: &Handle) -> anyhow::Result<SdkTracerProvider> {
     let client = Exporting::new("traces", settings.timeout_of("TRACES"), runtime.clone())?;
     let exporter = SpanExporter::builder().with_http().with_http_client(client).build()?;
-    Ok(SdkTracerProvider::builder().with_resource(resource(settings)).with_batch_exporter(exporter).build())
+    Ok(SdkTracerProvider::builder().with_resource(resource).with_batch_exporter(exporter).build())
 }
 
-fn metrics(settings: &Settings, runtime: &Handle) -> anyhow::Result<SdkMeterProvider> {
+fn metrics(settings: &Settings, resource: Resource, runtime: &Handle) -> anyhow::Result<SdkMeterProvider> {
     let client = Exporting::new("metrics", settings.timeout_of("METRICS"), runtime.clone())?;
     let exporter = MetricExporter::builder().with_http().with_http_client(client).build()?;
-    Ok(SdkMeterProvider::builder().with_resource(resource(settings)).with_periodic_exporter(exporter).build())
+    Ok(SdkMeterProvider::builder().with_resource(resource).with_periodic_exporter(exporter).build())
 }
 
-/// `OTEL_RESOURCE_ATTRIBUTES`, and the name of the service where nothing names it.
+/// `OTEL_RESOURCE_ATTRIBUTES`, and the names of the service and of this process where nothing names
+/// them. Without the latter, a collector would take the series of several processes for one.
 fn resource(settings: &Settings) -> Resource {
     let version = KeyValue::new("service.version", env!("CARGO_PKG_VERSION"));
-    let resource = Resource::builder().with_attributes([version]);
+    let mut resource = Resource::builder().with_attributes([version]);
+    if !settings.names_instance {
+        resource = resource.with_attributes([KeyValue::new("service.instance.id", Uuid::new_v4().to_string())]);
+    }
     if settings.names_service { resource.build() } else { resource.with_service_name("rcrt").build() }
 }

@@ -12,6 +12,8 @@ pub struct Settings {
     pub metrics: bool,
     /// The environment names the service.
     pub names_service: bool,
+    /// The environment names this process.
+    pub names_instance: bool,
     timeouts: [Option<u64>; 3],
 }
 
@@ -23,11 +25,13 @@ impl Settings {
             return Ok(Self::default());
         }
         let milliseconds = |name: &str| read(name).and_then(|text| text.parse().ok());
-        let named = |attributes: String| attributes.split(',').any(|one| one.trim().starts_with("service.name="));
+        let attributes = read("OTEL_RESOURCE_ATTRIBUTES").unwrap_or_default();
+        let names = |what: &str| attributes.split(',').any(|one| one.trim().starts_with(what));
         Ok(Self {
             traces: is_wanted("TRACES", &read)?,
             metrics: is_wanted("METRICS", &read)?,
-            names_service: read("OTEL_SERVICE_NAME").is_some() || read("OTEL_RESOURCE_ATTRIBUTES").is_some_and(named),
+            names_service: read("OTEL_SERVICE_NAME").is_some() || names("service.name="),
+            names_instance: names("service.instance.id="),
             timeouts: [
                 milliseconds("OTEL_EXPORTER_OTLP_TIMEOUT"),
                 milliseconds("OTEL_EXPORTER_OTLP_TRACES_TIMEOUT"),
@@ -110,12 +114,14 @@ mod tests {
         let settings = read(&[
             ("OTEL_EXPORTER_OTLP_TIMEOUT", "500"),
             ("OTEL_EXPORTER_OTLP_TRACES_TIMEOUT", "700"),
-            ("OTEL_RESOURCE_ATTRIBUTES", "a=b, service.name=mine"),
+            ("OTEL_RESOURCE_ATTRIBUTES", "a=b, service.name=mine,service.instance.id=one"),
         ])
         .unwrap();
         assert_eq!(settings.timeout_of("TRACES"), Duration::from_millis(700));
         assert_eq!(settings.timeout_of("METRICS"), Duration::from_millis(500));
-        assert!(settings.names_service);
+        assert!(settings.names_service && settings.names_instance);
+        let one = read(&[("OTEL_RESOURCE_ATTRIBUTES", "service.name=mine")]).unwrap();
+        assert!(one.names_service && !one.names_instance);
         assert_eq!(Settings::default().timeout_of("TRACES"), Duration::from_secs(10));
     }
 }
