@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Checks what names metrics, pages and components: the alerts, the dashboard, their tests, and the
-configurations of Prometheus' scrapes and of the OpenTelemetry collector."""
+configurations of Prometheus' scrapes and of the OpenTelemetry collector; and what Compose gives to
+servers and runners."""
 
 import json
 import re
@@ -69,6 +70,19 @@ def faults():
         for target in panel["targets"]:
             yield from (f"the panel {panel['title']!r} reads {name}, which no recorded scrape has" for name in metrics(target["expr"]) if not exists(name))
     yield from collector(yaml.safe_load((DEPLOY / "compose/otel/collector.yaml").read_text()))
+    yield from compose(yaml.safe_load((DEPLOY / "compose/compose.yaml").read_text())["services"])
+
+
+def compose(services):
+    """Server and runners get the settings that both have, and an empty one is as if it were absent."""
+    settings = {name: services[name]["environment"] for name in ("server", "runner")}
+    for name, environment in settings.items():
+        for setting in ("OTEL_SERVICE_NAME", "RCRT_PUBLIC_URL", "RCRT_LOG"):
+            if setting not in environment:
+                yield f"the service {name} of Compose has no {setting}"
+        for setting, value in environment.items():
+            if str(value).endswith(":-}") and setting not in services[name]["command"][0]:
+                yield f"the service {name} of Compose does not unset an empty {setting}"
 
 
 def collector(configuration):
