@@ -122,6 +122,13 @@ def promises(mode, values, all_documents):
             is_runner = document["metadata"]["name"].endswith("-runner")
             nested = values.get("tools", {}).get("mode") == "nested" and is_runner
             (is_nested if nested else is_restricted)(where, pod)
+            if document["metadata"]["name"].endswith("-server"):
+                claim = values.get("server", {}).get("archive", {}).get("existingClaim")
+                claims = [volume["persistentVolumeClaim"]["claimName"] for volume in pod["volumes"] if "persistentVolumeClaim" in volume]
+                settings = {one["name"]: one.get("value") for one in pod["containers"][0]["env"]}
+                mounted = {mount["mountPath"] for mount in pod["containers"][0]["volumeMounts"]}
+                check(where, claims == ([claim] if claim else []), f"has the claims {claims}")
+                check(where, ("RCRT_ARCHIVE" in settings) is bool(claim) and settings.get("RCRT_ARCHIVE", "/data") in mounted, "archives elsewhere")
             if document["kind"] == "Deployment":
                 probes = pod["containers"][0]
                 check(where, probes["readinessProbe"]["httpGet"]["path"] == "/health", "ready means only alive")
