@@ -86,7 +86,8 @@ pub struct Breadcrumb {
     /// hybrid.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reads_left: Option<i64>,
-    /// In the result of a write: warnings from the definition of the record's schema name.
+    /// In the result of a write: warnings from the definition of the record's schema name, and the
+    /// fields of a tool that are ignored.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<Violation>,
 }

@@ -270,7 +270,8 @@ pub struct Created {
     /// True when this is the result of an earlier create with the same `Idempotency-Key` and body.
     #[serde(default)]
     pub replayed: bool,
-    /// Warnings from the definition of the record's schema name. The record was written.
+    /// Warnings from the definition of the record's schema name, and the fields of a tool that are
+    /// ignored. The record was written.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<Violation>,
 }

@@ -211,6 +211,15 @@ impl ToolDefinition {
         Ok((definition, fields.found))
     }
 
+    /// What is ignored in a record of a tool, with its field in the record. Empty for other records.
+    pub fn ignored_in(schema_name: Option<&str>, context: &Map<String, Value>) -> Vec<Violation> {
+        let Some(Ok((definition, _))) = schema_name.map(|name| Self::read_partly(name, context, None, None)) else {
+            return Vec::new();
+        };
+        let ignored = definition.ignored.0.into_iter().chain(definition.misspelled.0);
+        ignored.map(|found| Violation::new(format!("context.{}", found.field), found.message)).collect()
+    }
+
     fn read_code(fields: &mut Fields<'_>, name: String, description: String, version: String) -> Self {
         let context = fields.context;
         for key in context.keys() {

@@ -69,7 +69,7 @@ pub async fn run(isolate: &mut Isolate, link: &Link, Work { start, cache, .. }: 
         Err(error) => from_engine(&error, start.memory_mb),
     };
     if start.isolation != Isolation::Process && settle(isolate).await && start.isolation == Isolation::Call {
-        tool_module::clean(isolate);
+        tool_module::clean(isolate, start.memory_mb);
     }
     result
 }

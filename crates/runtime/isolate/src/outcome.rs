@@ -76,23 +76,30 @@ pub fn from_evaluation(error: &CoreError, memory_mb: u64) -> CallResult {
     }
 }
 
-/// What the engine says about a change of an object that cannot be changed.
-const REFUSED_CHANGES: [&str; 5] = [
-    "is not extensible",
-    "Cannot assign to read only property",
-    "Cannot redefine property",
-    "Cannot delete property",
-    "Cannot set property",
+/// How the engine's errors about a change of an object that cannot be changed begin.
+const REFUSED_CHANGES: [&str; 8] = [
+    "Cannot add property ",
+    "Cannot assign to read only property ",
+    "Cannot define property ",
+    "Cannot delete property ",
+    "Cannot redefine property: ",
+    "Cannot set property ",
+    "Immutable prototype object ",
+    "#<",
 ];
 
 /// Whether the tool failed, or may have failed, because it changes what calls share. Its own
-/// unchangeable objects have the same errors.
+/// unchangeable objects have the same errors, and text that it repeats can look like one: that
+/// costs only speed.
 pub fn is_refused_change(result: &CallResult) -> bool {
     let CallResult::Failed(Failed { message, details, .. }) = result else { return false };
     let cause = details.as_ref().and_then(|details| details.get("cause")).and_then(Value::as_str).unwrap_or_default();
-    [message.as_str(), cause]
-        .iter()
-        .any(|text| text.contains("TypeError") && REFUSED_CHANGES.iter().any(|words| text.contains(words)))
+    [message.as_str(), cause].iter().any(|text| {
+        text.split("TypeError: ").skip(1).any(|error| {
+            let begins = REFUSED_CHANGES.iter().find(|words| error.starts_with(**words));
+            begins.is_some_and(|words| *words != "#<" || error.contains("> is not extensible"))
+        })
+    })
 }
 
 /// Errors of the engine: compiling, importing, evaluating the module, a promise that can never

@@ -17,8 +17,10 @@ use crate::ops::Clock;
 
 /// After this many evaluations the process is replaced, which bounds what no check sees.
 const EVALUATIONS: u32 = 10_000;
-/// The process is replaced if a call leaves this many bytes more than the isolate held at first.
-/// Memory that is not collected yet counts too.
+/// The process is replaced if calls left more than this share of their memory limit above what the
+/// isolate held at first, so the next call has nearly all of it.
+const GROWTH_SHARE: usize = 4;
+/// The process is replaced in any case if calls left this many bytes more.
 const MAX_GROWTH: usize = 32 * 1024 * 1024;
 
 /// The module of the only script whose calls the isolate runs.
@@ -107,11 +109,17 @@ pub async fn evaluate(
 
 /// Removes what the call left, if nothing of it is pending. Afterwards `is_clean` tells whether
 /// another call can follow.
-pub fn clean(isolate: &mut Isolate) {
-    let held = isolate.account.held(isolate.runtime.v8_isolate());
+pub fn clean(isolate: &mut Isolate, memory_mb: u64) {
+    let allowed = MAX_GROWTH.min(memory_mb as usize * 1024 * 1024 / GROWTH_SHARE);
     let Some(tool) = &mut isolate.module else { return };
     tool.is_clean = false;
-    if tool.evaluations >= EVALUATIONS || held > tool.held + MAX_GROWTH {
+    let engine = isolate.runtime.v8_isolate();
+    let is_large = isolate.account.held(engine) > tool.held + allowed;
+    if is_large {
+        // What is not collected yet counts too.
+        engine.low_memory_notification();
+    }
+    if tool.evaluations >= EVALUATIONS || is_large && isolate.account.held(engine) > tool.held + allowed {
         return;
     }
     let mut left = Vec::new();

@@ -1,27 +1,29 @@
 // Lets calls follow each other in one realm. `harden` makes everything that two calls can both
-// reach unchangeable, except for the global object; `clean` compares that and the few inner states
-// that no freezing covers. docs/design/sandbox.md says why this is enough.
+// reach unchangeable, except for the global object and some properties; `clean` compares those and
+// the few inner states that no freezing covers. docs/design/sandbox.md says why this is enough.
 import { core, primordials } from "ext:core/mod.js";
 import { reset } from "ext:sandbox/console.js";
 import { makeContext } from "ext:sandbox/context.js";
 
 const {
+  ArrayPrototypeIncludes,
   ArrayPrototypePop,
   ArrayPrototypePush,
   ObjectDefineProperty,
   ObjectFreeze,
   ObjectHasOwn,
   ObjectIs,
+  ObjectPreventExtensions,
   ReflectApply,
-  ReflectDefineProperty,
   ReflectDeleteProperty,
   ReflectGetOwnPropertyDescriptor,
   ReflectGetPrototypeOf,
   ReflectIsExtensible,
   ReflectOwnKeys,
+  ReflectSet,
   RegExpPrototypeExec,
+  SafeMap,
   SafeSet,
-  String,
   TypeError,
   uncurryThis,
 } = primordials;
@@ -39,59 +41,72 @@ const MAX_ADDED = 1000;
 let isSpent = false;
 /** The global object's own properties, in order, and its other states. */
 let baseline;
+/** The properties that a call can assign, with their values. */
+const replaceable = [];
+/** All objects that two calls can both reach. */
+let shared;
 
-/** Marks the realm as spent when this method is called. */
-function spends(object, key) {
+/** Replaces a method by one that calls it through `act`. */
+function wrap(object, key, act) {
   const found = ReflectGetOwnPropertyDescriptor(object, key);
   if (found === undefined) return;
   const { value: original } = found;
-  const watched = {
+  const wrapped = {
     [key](...args) {
-      isSpent = true;
-      return ReflectApply(original, this, args);
+      return act(original, this, args);
     },
   }[key];
-  ObjectDefineProperty(watched, "length", { __proto__: null, value: original.length });
-  ObjectDefineProperty(object, key, { __proto__: null, value: watched });
+  ObjectDefineProperty(wrapped, "length", { __proto__: null, value: original.length });
+  ObjectDefineProperty(object, key, { __proto__: null, value: wrapped });
+}
+
+/** Marks the realm as spent when this method is called. */
+function spends(object, key) {
+  wrap(object, key, (original, receiver, args) => {
+    isSpent = true;
+    return ReflectApply(original, receiver, args);
+  });
+}
+
+/** Freezes what this method returns, which the platform keeps and reads between calls. */
+function freezesResult(object, key) {
+  wrap(object, key, (original, receiver, args) => ObjectFreeze(ReflectApply(original, receiver, args)));
 }
 
 /**
  * Properties that objects of a tool often have too. An assignment to an object cannot replace an
- * unchangeable property that it inherits, so these become accessors that allow it. `constructor` is
- * not among them: the console and the engine read it as data.
+ * unchangeable property that it inherits, so these stay writable, and `clean` restores them.
+ * Nothing that the platform does with their values during a call can stay in it.
  */
-function overridden() {
+function writable() {
   const errors = ["Error", "EvalError", "RangeError", "ReferenceError", "SyntaxError", "TypeError", "URIError", "AggregateError", "SuppressedError"];
+  const objectKeys = ["constructor", "hasOwnProperty", "isPrototypeOf", "propertyIsEnumerable", "toLocaleString", "toString", "valueOf"];
   const found = [
-    [Array.prototype, ["toString"]],
-    [Function.prototype, ["toString"]],
-    [Object.prototype, ["hasOwnProperty", "isPrototypeOf", "propertyIsEnumerable", "toLocaleString", "toString", "valueOf"]],
+    { __proto__: null, object: Array.prototype, keys: ["toString"] },
+    { __proto__: null, object: Function.prototype, keys: ["toString"] },
+    { __proto__: null, object: Object.prototype, keys: objectKeys },
   ];
   for (let i = 0; i < errors.length; i++) {
-    const prototype = globalThis[errors[i]]?.prototype;
-    if (prototype !== undefined) ArrayPrototypePush(found, [prototype, ["message", "name", "toString"]]);
+    const object = globalThis[errors[i]]?.prototype;
+    if (object !== undefined) ArrayPrototypePush(found, { __proto__: null, object, keys: ["message", "name", "toString"] });
   }
   return found;
 }
 
-function allowOverride(object, key) {
-  const found = ReflectGetOwnPropertyDescriptor(object, key);
-  if (found === undefined || !ObjectHasOwn(found, "value") || !found.configurable) return;
-  const { value } = found;
-  const accessor = {
-    get [key]() {
-      return value;
-    },
-    set [key](assigned) {
-      const isOther = (typeof this === "object" || typeof this === "function") && this !== null && this !== object;
-      const own = { __proto__: null, value: assigned, writable: true, enumerable: true, configurable: true };
-      if (!isOther || !ReflectDefineProperty(this, key, own)) {
-        throw new TypeError(`Cannot assign to read only property '${String(key)}' of object`);
-      }
-    },
-  };
-  const { get, set } = ReflectGetOwnPropertyDescriptor(accessor, key);
-  ObjectDefineProperty(object, key, { __proto__: null, get, set, enumerable: found.enumerable });
+/** Makes the object as unchangeable as `ObjectFreeze` does, but the values of these keys. */
+function freezeOthers(object, kept) {
+  const keys = ReflectOwnKeys(object);
+  for (let i = 0; i < keys.length; i++) {
+    const found = ReflectGetOwnPropertyDescriptor(object, keys[i]);
+    const fixed = { __proto__: null, configurable: false };
+    if (ObjectHasOwn(found, "value") && !ArrayPrototypeIncludes(kept, keys[i])) fixed.writable = false;
+    ObjectDefineProperty(object, keys[i], fixed);
+  }
+  ObjectPreventExtensions(object);
+  for (let i = 0; i < kept.length; i++) {
+    const found = ReflectGetOwnPropertyDescriptor(object, kept[i]);
+    if (found?.writable) ArrayPrototypePush(replaceable, { __proto__: null, object, key: kept[i], value: found.value });
+  }
 }
 
 function thrownBy(act) {
@@ -103,7 +118,7 @@ function thrownBy(act) {
 }
 
 /** Objects that calls share and that the global object's properties do not lead to. */
-function shared() {
+function roots() {
   return [globalThis, crypto, crypto.subtle, performance, makeContext('{"request":{"id":""},"secrets":{}}')];
 }
 
@@ -124,6 +139,10 @@ function samples() {
     new Request("https://example.org/"), new Response("b"), new TextEncoder(),
     new ReadableStream(), new ReadableStream().getReader(), new ReadableStream().values(),
     new WritableStream(), new WritableStream().getWriter(), new TransformStream(),
+    new CountQueuingStrategy({ highWaterMark: 1 }), new ByteLengthQueuingStrategy({ highWaterMark: 1 }),
+    new TextDecoder(), new TextEncoderStream(), new TextDecoderStream(),
+    new CompressionStream("gzip"), new DecompressionStream("gzip"),
+    new File([], "f"), new CloseEvent("e"), new ProgressEvent("e"),
     port1,
   ];
   if (typeof Iterator === "function") {
@@ -139,35 +158,83 @@ function samples() {
 }
 
 /**
- * Freezes everything that reflection finds from these objects. Samples stay as they are, since the
- * platform still works with them, and so does the global object.
+ * The hidden keys of the platform can be set on frozen objects too. Its accessors with symbols as
+ * names do that without asking what their receiver is.
  */
-function freezeAll(roots, samples) {
+function refuseShared(prototype) {
+  const keys = ReflectOwnKeys(prototype);
+  for (let i = 0; i < keys.length; i++) {
+    const found = ReflectGetOwnPropertyDescriptor(prototype, keys[i]);
+    if (typeof keys[i] !== "symbol" || !found.configurable || ObjectHasOwn(found, "value")) continue;
+    const guard = (accessor) => function (...args) {
+      if (shared.has(this)) throw new TypeError("Illegal invocation");
+      return ReflectApply(accessor, this, args);
+    };
+    if (found.get !== undefined) found.get = guard(found.get);
+    if (found.set !== undefined) found.set = guard(found.set);
+    ObjectDefineProperty(prototype, keys[i], found);
+  }
+}
+
+/** Getters return objects whose getters return objects. */
+const MAX_DEPTH = 4;
+
+/** What the getters of this object return. */
+function got(object) {
+  const results = [];
+  for (let at = object; at !== null; at = ReflectGetPrototypeOf(at)) {
+    const keys = ReflectOwnKeys(at);
+    for (let i = 0; i < keys.length; i++) {
+      const { get } = ReflectGetOwnPropertyDescriptor(at, keys[i]);
+      if (get === undefined) continue;
+      try {
+        ArrayPrototypePush(results, ReflectApply(get, object, []));
+      } catch {
+        // It is for other objects.
+      }
+    }
+  }
+  return results;
+}
+
+/**
+ * Freezes everything that reflection and getters find from these objects. Samples stay as they are,
+ * since the platform still works with them, and so does the global object.
+ */
+function freezeAll(roots, samples, exceptions) {
   const seen = new SafeSet();
   const spared = new SafeSet();
+  const kept = new SafeMap();
   const waiting = [];
-  const add = (value) => {
+  const add = (value, depth) => {
     const isObject = (typeof value === "object" || typeof value === "function") && value !== null;
     if (!isObject || seen.has(value)) return;
     seen.add(value);
-    ArrayPrototypePush(waiting, value);
+    ArrayPrototypePush(waiting, { __proto__: null, value, depth });
   };
+  for (let i = 0; i < exceptions.length; i++) kept.set(exceptions[i].object, exceptions[i].keys);
   spared.add(globalThis);
   for (let i = 0; i < samples.length; i++) spared.add(samples[i]);
-  for (let i = 0; i < samples.length; i++) add(samples[i]);
-  for (let i = 0; i < roots.length; i++) add(roots[i]);
+  for (let i = 0; i < samples.length; i++) add(samples[i], 0);
+  for (let i = 0; i < roots.length; i++) add(roots[i], 0);
   while (waiting.length > 0) {
-    const object = ArrayPrototypePop(waiting);
+    const { value: object, depth } = ArrayPrototypePop(waiting);
     const keys = ReflectOwnKeys(object);
     for (let i = 0; i < keys.length; i++) {
       const found = ReflectGetOwnPropertyDescriptor(object, keys[i]);
-      add(found.value);
-      add(found.get);
-      add(found.set);
+      add(found.value, MAX_DEPTH);
+      add(found.get, MAX_DEPTH);
+      add(found.set, MAX_DEPTH);
     }
-    add(ReflectGetPrototypeOf(object));
-    if (!spared.has(object)) ObjectFreeze(object);
+    add(ReflectGetPrototypeOf(object), MAX_DEPTH);
+    if (depth < MAX_DEPTH) {
+      const results = got(object);
+      for (let i = 0; i < results.length; i++) add(results[i], depth + 1);
+    }
+    if (kept.has(object)) freezeOthers(object, kept.get(object));
+    else if (!spared.has(object)) ObjectFreeze(object);
   }
+  return seen;
 }
 
 /** `RegExp.$1` and the others come from the last match. */
@@ -185,12 +252,13 @@ function harden() {
     const later = ["compile", "compileStreaming", "instantiate", "instantiateStreaming"];
     for (let i = 0; i < later.length; i++) spends(WebAssembly, later[i]);
   }
-  const table = overridden();
-  for (let i = 0; i < table.length; i++) {
-    const { 0: object, 1: keys } = table[i];
-    for (let j = 0; j < keys.length; j++) allowOverride(object, keys[j]);
-  }
-  freezeAll(shared(), samples());
+  freezesResult(Performance.prototype, "mark");
+  freezesResult(Performance.prototype, "measure");
+  refuseShared(Headers.prototype);
+  refuseShared(Request.prototype);
+  refuseShared(Response.prototype);
+  shared = new SafeSet();
+  shared = freezeAll(roots(), samples(), writable());
   forgetMatch();
   const keys = ReflectOwnKeys(globalThis);
   const known = new SafeSet();
@@ -230,19 +298,29 @@ function isGlobalRestored() {
     stackOf(globalThis) === stack;
 }
 
+/** Gives the properties that a call can assign their values again. */
+function areReplacedRestored() {
+  for (let i = 0; i < replaceable.length; i++) {
+    const { object, key, value } = replaceable[i];
+    const { value: found, writable } = ReflectGetOwnPropertyDescriptor(object, key);
+    if (!writable || (!ObjectIs(found, value) && !ReflectSet(object, key, value))) return false;
+  }
+  return true;
+}
+
 /**
  * Runs after each call, when nothing of it is pending. Returns whether the next call finds what the
- * first one found. If not, the process must end.
+ * first one found. If not, the process must end. No code of the tool can run in here.
  */
 function clean() {
-  if (isSpent || baseline === undefined || !isGlobalRestored()) return false;
+  if (isSpent || baseline === undefined || !areReplacedRestored()) return false;
   // Listeners of the only event target that calls share.
   if (performance[eventTargetData] !== undefined) return false;
   clearMarks(performance);
   clearMeasures(performance);
   forgetMatch();
   reset();
-  return true;
+  return isGlobalRestored();
 }
 
 export { clean, harden };

@@ -1,6 +1,16 @@
-// A tool that leaves a mark on every object that it reaches. It returns how many there were, and
-// the paths of those on which it found a mark.
+// A tool that leaves a mark on every object that it reaches: by properties, by getters, by methods
+// without arguments, and by constructors. It returns how many there were, and the paths of those on
+// which it found a mark.
 const MARK = "left behind";
+/** Arguments that at least one constructor accepts. */
+const ARGUMENTS = [
+    [], ["a"], ["https://example.org/"], [{}], [{ highWaterMark: 1 }], [[1]], [() => {}], ["a", {}], [8], ["gzip"],
+    ["a", "b"], [["x"], "f"], ["en"],
+];
+/** They leave something that ends the process, which then no longer shows what it kept. */
+const ENDING = ["AbortSignal", "FinalizationRegistry", "MessageChannel", "PerformanceObserver", "WebAssembly"];
+/** Getters return objects whose getters return objects. */
+const MAX_DEPTH = 3;
 
 export async function execute(_input, context) {
     const marked = [];
@@ -12,6 +22,31 @@ export async function execute(_input, context) {
         if (!isObject(value) || paths.has(value)) return;
         paths.set(value, path);
         queue.push(value);
+    }
+
+    function attempt(path, act) {
+        try {
+            add(path, act());
+        } catch (error) {
+            add(`${path}!`, error);
+        }
+    }
+
+    /** What the getters of an object return, and its methods without arguments. */
+    function use(path, object, depth) {
+        for (let at = object; at !== null && depth < MAX_DEPTH; at = Reflect.getPrototypeOf(at)) {
+            for (const key of Reflect.ownKeys(at)) {
+                const { value, get } = Reflect.getOwnPropertyDescriptor(at, key);
+                const name = `${path}.${String(key)}()`;
+                if (get !== undefined) {
+                    let found;
+                    attempt(name, () => (found = Reflect.apply(get, object, [])));
+                    if (isObject(found) && !(found instanceof Promise) && found !== object) use(name, found, depth + 1);
+                } else if (typeof value === "function" && typeof key === "symbol") {
+                    attempt(name, () => Reflect.apply(value, object, []));
+                }
+            }
+        }
     }
 
     function drain() {
@@ -61,10 +96,24 @@ export async function execute(_input, context) {
         pattern: new URLPattern("https://example.org/*"), matched: new URLPattern("https://example.org/*").exec("https://example.org/a"),
         memory: new WebAssembly.Memory({ initial: 0 }), written: new WritableStream().getWriter().write("x"),
     };
+    let made = 0;
+    for (const name of Reflect.ownKeys(globalThis)) {
+        const constructor = globalThis[name];
+        if (typeof constructor !== "function" || ENDING.includes(name)) continue;
+        for (const [index, given] of ARGUMENTS.entries()) {
+            attempt(`new ${String(name)}`, () => {
+                const object = Reflect.construct(constructor, given);
+                more[`new ${String(name)} ${index}`] = object;
+                made += 1;
+                return object;
+            });
+        }
+    }
     for (const [name, value] of Object.entries(more)) {
         add(name, value);
+        if (isObject(value) && !(value instanceof Promise)) use(name, value, 0);
         drain();
     }
     await Promise.allSettled([more.promise, more.digest, more.written]);
-    return { marked, reached: paths.size };
+    return { marked, reached: paths.size, made };
 }

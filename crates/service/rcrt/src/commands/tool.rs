@@ -368,6 +368,8 @@ fn warnings(record: &Breadcrumb, tool: Option<&ToolDefinition>, catalog: &Catalo
     if let Some(deprecated) = tool.and_then(|tool| tool.deprecated.as_ref()) {
         warnings.push(deprecated_text(deprecated));
     }
+    let ignored = ToolDefinition::ignored_in(record.schema_name.as_deref(), &record.context);
+    warnings.extend(ignored.into_iter().map(|found| format!("{} {}", found.field, found.message)));
     let waiting = catalog.waiting.iter().filter(|waiting| waiting.tool_id == record.id);
     let missing = waiting.flat_map(|waiting| &waiting.missing_requirements);
     warnings.extend(missing.map(|what| format!("It cannot be called yet: {what}")));

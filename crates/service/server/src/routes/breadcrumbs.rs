@@ -12,7 +12,7 @@ use axum::{
 use rcrt_breadcrumb::{
     Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion, BreadcrumbView,
     ContextMatch, Created, MAX_FOUND, MAX_PAGE, NewBreadcrumb, Records, Search, SearchMode, Selector, StoreError,
-    ToolRequest, Violations, check_numbers,
+    ToolDefinition, ToolRequest, Violations, check_numbers,
 };
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -71,7 +71,9 @@ pub async fn create(
     }
     let chosen = compat.and_then(|_| ConfigSecrets::of(&caller, record.schema_name.as_deref(), &record.context));
     let new_tool = compat.and_then(|_| NewTool::of(&caller, &record));
-    let created = caller.store.create(record, key).await?;
+    let ignored = ToolDefinition::ignored_in(record.schema_name.as_deref(), &record.context);
+    let mut created = caller.store.create(record, key).await?;
+    created.warnings.extend(ignored);
     if let Some(chosen) = chosen {
         chosen.grant(&*caller.store).await;
     }
@@ -175,10 +177,11 @@ pub async fn update(
             return Err(Problem::invalid("If-Match", "must name the version that you read, not *"));
         }
     };
-    let record = match version {
+    let mut record = match version {
         Some(version) => caller.store.update(id, version, changes).await?,
         None => overwrite(&*caller.store, id, changes).await?,
     };
+    record.warnings.extend(ToolDefinition::ignored_in(record.schema_name.as_deref(), &record.context));
     let chosen = compat.and_then(|_| ConfigSecrets::of(&caller, record.schema_name.as_deref(), &record.context));
     if let Some(chosen) = chosen {
         chosen.grant(&*caller.store).await;

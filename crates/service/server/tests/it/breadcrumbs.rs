@@ -46,6 +46,26 @@ async fn a_record_is_created_updated_and_deleted() {
 }
 
 #[tokio::test]
+async fn what_is_ignored_in_a_tool_is_a_warning_of_the_write() {
+    let world = World::start().await;
+    let token = world.token(&[Role::Emitter]).await;
+    let tool = json!({"name": "old", "capabilities": {}, "limits": {"timeout_ms": 86_400_000}});
+    let record = json!({"title": "Old", "schema_name": "tool.code.v1", "tags": ["tool"], "context": tool});
+    let created = world.post("/breadcrumbs", &token, record.clone()).await.ok().json();
+    let fields = |answer: &Value| {
+        let warnings = answer["warnings"].as_array().unwrap().iter();
+        warnings.map(|warning| warning["field"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(fields(&created), ["context.capabilities", "context.limits.timeout_ms"], "{created}");
+    let path = format!("/breadcrumbs/{}", created["id"].as_str().unwrap());
+    let sent = world.request("PATCH", &path, &token).header("If-Match", "1").json(&json!({"context": record["context"]}));
+    let changed = answer(sent).await.ok().json();
+    assert_eq!(fields(&changed), fields(&created), "{changed}");
+    assert!(world.get(&format!("{path}/full"), &token).await.ok().json().get("warnings").is_none());
+    world.close().await;
+}
+
+#[tokio::test]
 async fn the_same_idempotency_key_gets_the_first_response_again() {
     let world = World::start().await;
     let token = world.token(&[Role::Emitter]).await;

@@ -42,6 +42,31 @@ const LEFT: &[(&str, &str)] = &[
         "(() => { try { return `${Object.getOwnPropertyDescriptor(CustomEvent.prototype, 'detail').get.call(Array.prototype)}` } catch (error) { return error.name } })()"),
     ("class Base { constructor() { return Array.prototype } } class Stamp extends Base { #left = 1; static of(o) { return #left in o } } new Stamp()",
         "(() => { class Base { constructor() { return Array.prototype } } class Stamp extends Base { #left = 1; static of(o) { return #left in o } } const was = Stamp.of([].__proto__); new Stamp(); return was })()"),
+    ("Object.prototype.constructor = Array; Object.prototype.toString = () => 'left'; Array.prototype.toString = () => 'left'",
+        "[({}).constructor.name, `${{}}`, `${[1]}`]"),
+    ("Object.freeze(Object.prototype); Object.freeze(Error.prototype)",
+        "(() => { const own = {}; own.constructor = 1; const error = new Error('e'); error.name = 'Own'; return [own.constructor, error.name] })()"),
+    ("Reflect.defineProperty(({}).hasOwnProperty, 'call', { value: () => true })",
+        "Object.prototype.hasOwnProperty.call({}, 'nothing')"),
+    ("Reflect.set(Array.prototype, 'constructor', { [Symbol.species]: function () { return new Proxy([], {}) } });
+        performance.mark('m'); performance.clearMarks()", "[1].map((x) => x).constructor.name"),
+    ("Reflect.defineProperty(performance.mark('m'), 'entryType', { get() { globalThis.heard = 1; return 'mark' } })",
+        "[typeof heard, performance.getEntries().length]"),
+    ("Reflect.defineProperty(performance.measure('m'), 'entryType', { value: 'resource' })", "performance.getEntries().length"),
+    ("Reflect.set(Reflect.getPrototypeOf(new Response('x')[symbol(Response, 'body')]), 'consume', async () => 'forged')",
+        "await new Response('private').text()"),
+    ("Reflect.set(Reflect.getPrototypeOf(new Request('https://example.org/', { method: 'POST', body: 'x' })[symbol(Request, 'body')]), 'left', 1)",
+        "new Response('x')[symbol(Response, 'body')].left"),
+    ("for (const on of [Math, globalThis, context.api, Object.prototype, performance])
+        try { accessor(Request, 'headers').set.call(on, { left: 1 }) } catch {}",
+        "[Math, globalThis, context.api, Object.prototype, performance].map((on) =>
+            { try { return `${accessor(Request, 'headers').get.call(on)?.left}` } catch { return 'undefined' } })"),
+    ("try { accessor(Request, 'signal').get.call(Math).left = 1 } catch {}",
+        "(() => { try { return `${accessor(Request, 'signal').get.call(Math).left}` } catch { return 'undefined' } })()"),
+    ("Reflect.set(new CountQueuingStrategy({ highWaterMark: 1 }).size, 'left', 1)",
+        "typeof new CountQueuingStrategy({ highWaterMark: 1 }).size.left"),
+    ("Reflect.set(new ByteLengthQueuingStrategy({ highWaterMark: 1 }).size, 'left', 1)",
+        "typeof new ByteLengthQueuingStrategy({ highWaterMark: 1 }).size.left"),
     ("setTimeout(() => { globalThis.heard = 1 }, 1)", "(await rest(), typeof heard)"),
     ("setInterval(() => { globalThis.heard = 1 }, 1)", "(await rest(), typeof heard)"),
     ("AbortSignal.timeout(1).onabort = () => { globalThis.heard = 1 }", "(await rest(), typeof heard)"),
@@ -71,6 +96,8 @@ const LEFT: &[(&str, &str)] = &[
 fn code(leave: &str, notice: &str) -> String {
     format!(
         "const rest = () => new Promise((done) => setTimeout(done, 20));
+         const symbol = (of, name) => Reflect.ownKeys(of.prototype).find((key) => String(key) === `Symbol(${{name}})`);
+         const accessor = (of, name) => Object.getOwnPropertyDescriptor(of.prototype, symbol(of, name));
          export async function execute(input, context) {{
              if (input === 'leave') {{ {leave}; return null }}
              return [{notice}];
@@ -138,7 +165,7 @@ fn no_object_keeps_a_mark() {
     block_on(async {
         let calls = Calls::of(MARKS).await;
         let first = calls.value(Value::Null).await;
-        assert!(first["reached"].as_u64().unwrap() > 1000, "{first}");
+        assert!(first["reached"].as_u64().unwrap() > 1000 && first["made"].as_u64().unwrap() > 100, "{first}");
         let mut processes = Vec::new();
         for _ in 0..4 {
             let found = calls.value(Value::Null).await;
@@ -153,6 +180,26 @@ fn no_object_keeps_a_mark() {
 }
 
 #[test]
+fn garbage_costs_neither_the_process_nor_a_call() {
+    if !shows_children() {
+        return;
+    }
+    block_on(async {
+        let mut calls = Calls::of("export function execute() { return new Array(1 << 18).fill(0).map(String).length }").await;
+        calls.call.limits.memory_mb = 40;
+        for _ in 0..2 {
+            calls.value(Value::Null).await;
+        }
+        let before = calls.process();
+        for _ in 0..10 {
+            calls.value(Value::Null).await;
+        }
+        assert_eq!(calls.process(), before);
+        calls.sandbox.close().await;
+    });
+}
+
+#[test]
 fn memory_that_calls_pin_costs_the_process_and_not_a_call() {
     block_on(async {
         // No reflection finds what a private field holds.
@@ -162,9 +209,12 @@ fn memory_that_calls_pin_costs_the_process_and_not_a_call() {
              export function execute() { new Stamp(); return 1 }",
         )
         .await;
-        calls.call.limits.memory_mb = 96;
-        for _ in 0..20 {
-            assert_eq!(calls.value(Value::Null).await, 1);
+        // A limit that leaves no room for what four calls hold.
+        for memory_mb in [96, 40] {
+            calls.call.limits.memory_mb = memory_mb;
+            for _ in 0..20 {
+                assert_eq!(calls.value(Value::Null).await, 1);
+            }
         }
         calls.sandbox.close().await;
     });

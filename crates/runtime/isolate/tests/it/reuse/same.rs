@@ -79,7 +79,7 @@ fn objects_of_a_tool_can_replace_what_they_inherit() {
              const error = new Mine('a');
              error.message = 'b';
              const counts = {};
-             for (const word of ['toString', 'valueOf', 'hasOwnProperty']) counts[word] = word.length;
+             for (const word of ['toString', 'valueOf', 'hasOwnProperty', 'constructor']) counts[word] = word.length;
              const list = [1];
              list.toString = () => 'list';
              function shown() {}
@@ -90,7 +90,7 @@ fn objects_of_a_tool_can_replace_what_they_inherit() {
          }",
         &json!([
             "Mine: b",
-            {"toString": 8, "valueOf": 7, "hasOwnProperty": 14},
+            {"toString": 8, "valueOf": 7, "hasOwnProperty": 14, "constructor": 11},
             "list",
             "shown",
             "Other: c",
@@ -98,6 +98,23 @@ fn objects_of_a_tool_can_replace_what_they_inherit() {
             "[object Object]"
         ]),
     );
+}
+
+#[test]
+fn text_that_only_looks_like_a_refused_change_costs_no_process() {
+    block_on(async {
+        let calls = Calls::of("export function execute(city) { throw new Error(`unknown city: ${city}`) }").await;
+        for _ in 0..3 {
+            let failure = calls.run(json!("TypeError is not extensible")).await.result.unwrap_err();
+            assert!(!failure.is_retryable, "{failure}");
+        }
+        if super::shows_children() {
+            let before = calls.process();
+            calls.run(json!("TypeError is not extensible")).await.result.unwrap_err();
+            assert_eq!(calls.process(), before);
+        }
+        calls.sandbox.close().await;
+    });
 }
 
 #[test]
