@@ -20,9 +20,9 @@ pub const A2A_TOOLS: &[&str] = &["invoke_agent", "list_known_agents", "get_agent
 pub const A2A_REGISTRATION_TOOLS: &[&str] = &["register_agent", "unregister_agent", "refresh_agent_card"];
 
 /// Sources that every restricted profile allows. All of them deny a source that is not listed here
-/// or below, so whoever adds a source decides for each profile. `mcp` is not listed: each MCP
-/// server is a source of its own (`mcp:<server>`), and somebody has to decide for each.
-const EVERYDAY_SOURCES: &[&str] = &["native", "sandbox", "rest"];
+/// or below, so whoever adds a source decides for each profile. A curator registers each MCP
+/// server, so all of those are allowed.
+const EVERYDAY_SOURCES: &[&str] = &["native", "sandbox", "rest", "mcp"];
 const SUBAGENT_SOURCE: &[&str] = &["subagent"];
 const A2A_SOURCE: &[&str] = &["a2a"];
 
@@ -38,7 +38,8 @@ pub enum Profile {
     Subagent,
     /// An agent that a schedule started. It cannot start subagents or register MCP servers.
     Scheduled,
-    /// An agent that combines other agents' answers. It cannot contact further agents.
+    /// An agent that combines other agents' answers. It cannot contact further agents or register
+    /// MCP servers.
     A2aSynthesis,
 }
 
@@ -60,7 +61,7 @@ impl Profile {
             Self::Scheduled => starts_no_agents(restricted).allow_sources(A2A_SOURCE),
             Self::A2aSynthesis => {
                 let restricted = restricted.allow_sources(SUBAGENT_SOURCE).deny_sources(A2A_SOURCE);
-                restricted.deny_names(A2A_TOOLS).deny_names(A2A_REGISTRATION_TOOLS)
+                restricted.deny_names(A2A_TOOLS).deny_names(A2A_REGISTRATION_TOOLS).deny_names(MCP_REGISTRATION_TOOLS)
             }
         }
     }

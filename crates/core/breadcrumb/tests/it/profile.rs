@@ -23,20 +23,20 @@ fn each_profile_denies_its_listed_tools_only() {
         [SUBAGENT_TOOLS, MCP_REGISTRATION_TOOLS, A2A_REGISTRATION_TOOLS, &["cancel_scheduled_task"]].concat()
     );
     assert_eq!(closed(Profile::Scheduled), [SUBAGENT_TOOLS, MCP_REGISTRATION_TOOLS, A2A_REGISTRATION_TOOLS].concat());
-    assert_eq!(closed(Profile::A2aSynthesis), [A2A_TOOLS, A2A_REGISTRATION_TOOLS].concat());
+    assert_eq!(closed(Profile::A2aSynthesis), [MCP_REGISTRATION_TOOLS, A2A_TOOLS, A2A_REGISTRATION_TOOLS].concat());
 }
 
 /// A source without a decision is allowed for `main` alone.
 #[test]
 fn each_profile_allows_its_listed_sources_only() {
-    let everyday = ["native", "sandbox", "rest"];
+    let everyday = ["native", "sandbox", "rest", "mcp:weather"];
     for (profile, more) in [
-        (Profile::Main, vec!["mcp:weather", "subagent", "a2a", "telepathy"]),
+        (Profile::Main, vec!["subagent", "a2a", "telepathy"]),
         (Profile::Subagent, vec!["a2a"]),
         (Profile::Scheduled, vec!["a2a"]),
         (Profile::A2aSynthesis, vec!["subagent"]),
     ] {
-        let all = everyday.into_iter().chain(["mcp:weather", "subagent", "a2a", "telepathy"]);
+        let all = everyday.into_iter().chain(["subagent", "a2a", "telepathy"]);
         let open: Vec<&str> = all.filter(|text| profile.allows("anything", &source(text))).collect();
         assert_eq!(open, [everyday.to_vec(), more].concat(), "{profile}");
     }

@@ -119,9 +119,9 @@ async fn triggered_tools_run_under_their_authors_profile() {
 }
 
 /// Which tools each profile is offered: all shipped tools, and tools that are created at run time
-/// (code, an http tool, and code under a name that a profile denies). A new tool, a new source or a
-/// changed rule changes this list. Then check `rcrt_breadcrumb::profile`, and update the list with
-/// `GOLDEN=renew`.
+/// (code, an http tool, an MCP tool, and code under a name that a profile denies). A new tool, a new
+/// source or a changed rule changes this list. Then check `rcrt_breadcrumb::profile`, and update the
+/// list with `GOLDEN=renew`.
 #[tokio::test]
 async fn each_profile_is_offered_the_tools_of_the_golden_list() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
@@ -132,7 +132,14 @@ async fn each_profile_is_offered_the_tools_of_the_golden_list() {
     }
     let runner = fixture.start(&fake);
     let http = json!({"implementation": {"type": "http", "url": "https://api.example.com/"}});
-    for tool in [code("made-code", json!({})), native("made-http", http), code("spawn_subagent", json!({}))] {
+    let mcp = json!({"implementation": {"type": "mcp", "server": "rain", "tool": "forecast"}});
+    let made = [
+        code("made-code", json!({})),
+        native("made-http", http),
+        native("rain__forecast", mcp),
+        code("spawn_subagent", json!({})),
+    ];
+    for tool in made {
         fixture.create(tool).await;
         tools += 1;
     }

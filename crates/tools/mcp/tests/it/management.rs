@@ -75,28 +75,26 @@ async fn agents_read_resources_and_prompts() {
 }
 
 #[tokio::test]
-async fn a_restricted_profile_reaches_servers_by_no_tool() {
+async fn restricted_profiles_use_servers_and_register_none() {
     let server = Server::new(Era::Legacy).await;
     let fixture = Fixture::with_http(server.port).await;
-    for (tool, input) in [
-        ("mcp_invoke_tool", json!({"server_name": "fix", "tool_name": "echo"})),
-        ("mcp_list_resources", json!({"server_name": "fix"})),
-        ("mcp_get_prompt", json!({"server_name": "fix"})),
-        ("mcp_register_server", json!({"server_name": "own", "command": "true"})),
-        ("mcp_unregister_server", json!({"server_name": "fix"})),
-    ] {
-        let mut call = fixture.tenant.call(rcrt_test_tenant::seeded(tool), input);
-        call.profiles = Profiles::of(Profile::Subagent);
-        assert_eq!(fixture.manage_as(call).await.unwrap_err().code, ErrorCode::PermissionDenied, "{tool}");
+    for profile in [Profile::Subagent, Profile::Scheduled, Profile::A2aSynthesis] {
+        let ask = async |tool: &str, input: Value| {
+            let mut call = fixture.tenant.call(rcrt_test_tenant::seeded(tool), input);
+            call.profiles = Profiles::of(profile);
+            fixture.manage_as(call).await
+        };
+        let services = ask("mcp_list_services", json!({})).await.unwrap();
+        assert_eq!((&services[0]["serverName"], &services[0]["toolCount"]), (&json!("fix"), &json!(7)), "{profile}");
+        let input = json!({"server_name": "fix", "tool_name": "echo", "arguments": {"text": "hi"}});
+        ask("mcp_invoke_tool", input).await.unwrap();
+        for (tool, input) in [
+            ("mcp_register_server", json!({"server_name": "own", "command": "true"})),
+            ("mcp_unregister_server", json!({"server_name": "fix"})),
+        ] {
+            assert_eq!(ask(tool, input).await.unwrap_err().code, ErrorCode::PermissionDenied, "{profile} {tool}");
+        }
     }
-    let mut call = fixture.tenant.call(rcrt_test_tenant::seeded("mcp_list_services"), json!({}));
-    call.profiles = Profiles::of(Profile::Subagent);
-    assert_eq!(fixture.manage_as(call).await.unwrap(), json!([]));
-    let unknown = json!({"server_name": "nope"});
-    let mut call = fixture.tenant.call(rcrt_test_tenant::seeded("mcp_get_service_details"), unknown);
-    call.profiles = Profiles::of(Profile::Subagent);
-    let failure = fixture.manage_as(call).await.unwrap_err();
-    assert_eq!(failure.message, "the profile subagent does not allow the source mcp:nope");
     fixture.stop().await;
 }
 
