@@ -58,7 +58,8 @@ async fn what_is_ignored_in_a_tool_is_a_warning_of_the_write() {
     };
     assert_eq!(fields(&created), ["context.capabilities", "context.limits.timeout_ms"], "{created}");
     let path = format!("/breadcrumbs/{}", created["id"].as_str().unwrap());
-    let sent = world.request("PATCH", &path, &token).header("If-Match", "1").json(&json!({"context": record["context"]}));
+    let sent =
+        world.request("PATCH", &path, &token).header("If-Match", "1").json(&json!({"context": record["context"]}));
     let changed = answer(sent).await.ok().json();
     assert_eq!(fields(&changed), fields(&created), "{changed}");
     assert!(world.get(&format!("{path}/full"), &token).await.ok().json().get("warnings").is_none());

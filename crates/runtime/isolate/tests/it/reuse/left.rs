@@ -185,7 +185,8 @@ fn garbage_costs_neither_the_process_nor_a_call() {
         return;
     }
     block_on(async {
-        let mut calls = Calls::of("export function execute() { return new Array(1 << 18).fill(0).map(String).length }").await;
+        let mut calls =
+            Calls::of("export function execute() { return new Array(1 << 18).fill(0).map(String).length }").await;
         calls.call.limits.memory_mb = 40;
         for _ in 0..2 {
             calls.value(Value::Null).await;
