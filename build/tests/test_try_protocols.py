@@ -1,17 +1,20 @@
-"""build/try-a2a and build/try-a2a-kit: which program they test."""
+"""The scripts that try clients and servers of A2A and MCP: which program they test."""
 
 import unittest
 
 from stage import Stage
 
 
-class TryA2a(Stage):
+SCRIPTS = (("try-a2a", []), ("try-a2a-kit", ["."]), ("try-mcp-clients", []), ("try-mcp-servers", []))
+
+
+class TryProtocols(Stage):
     def setUp(self):
         super().setUp()
         self.real_python()
 
     def test_without_a_program_they_say_where_it_should_be(self):
-        for script, arguments in (("try-a2a", []), ("try-a2a-kit", ["."])):
+        for script, arguments in SCRIPTS:
             with self.subTest(script):
                 self.run_script(f"build/{script}", *arguments).ends(1).says("target/debug/rcrt does not exist")
                 elsewhere = self.run_script(f"build/{script}", *arguments, CARGO_TARGET_DIR="/elsewhere")
