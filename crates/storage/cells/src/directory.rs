@@ -7,6 +7,8 @@ use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{PgConnection, PgPool};
 use uuid::Uuid;
 
+use crate::HOME;
+
 /// What the directory says of a tenant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Entry {
@@ -38,6 +40,12 @@ pub(crate) async fn cells(directory: &PgPool) -> Result<Vec<(String, String)>, s
 /// The cell in which new tenants begin.
 pub(crate) async fn default_cell(directory: &PgPool) -> Result<String, sqlx::Error> {
     sqlx::query_scalar("SELECT new_tenants FROM cell_home").fetch_one(directory).await
+}
+
+/// The cell of a tenant.
+pub(crate) async fn cell(directory: &PgPool, tenant: Uuid) -> Result<String, sqlx::Error> {
+    let cell = sqlx::query_scalar("SELECT cell FROM tenant_cells WHERE tenant = $1").bind(tenant);
+    Ok(cell.fetch_optional(directory).await?.unwrap_or_else(|| HOME.to_owned()))
 }
 
 /// The entries that changed after this version, in the order of their change.

@@ -86,7 +86,7 @@ impl Routes {
 
     /// Waits until this process knows that the tenant is in this cell.
     pub(crate) async fn entered(&self, tenant: Uuid, cell: &str) -> Result<(), StoreError> {
-        self.until(cell, |map| map.tenants.get(&tenant).is_some_and(|is| is == cell)).await
+        self.until(cell, |map| map.tenants.get(&tenant).map_or(HOME, String::as_str) == cell).await
     }
 
     async fn until(&self, cell: &str, is_true: impl FnMut(&Map) -> bool) -> Result<(), StoreError> {

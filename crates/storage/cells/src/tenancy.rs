@@ -142,6 +142,9 @@ impl TenancyDecorator for Cells {
     }
 
     async fn delete_tenant(&self, id: Uuid) -> Result<()> {
+        // Where this process last saw it, its rows can be gone already.
+        let cell = directory::cell(&self.directory, id).await.map_err(unreadable)?;
+        self.routes.entered(id, &cell).await?;
         if let Some(store) = self.elsewhere(id)? {
             // Only the first cell knows of the others, and it is asked last.
             if self.routes.home.tenants().await?.iter().all(|tenant| tenant.id == id) {

@@ -2,10 +2,11 @@
 
 use std::collections::HashSet;
 
-use rcrt_breadcrumb::{BreadcrumbQuery, EventNumber, StoreError};
+use rcrt_breadcrumb::{BreadcrumbQuery, EventNumber, StoreError, Tenancy};
 use rcrt_cells::HOME;
 use rcrt_conformance::harness::{next, note};
 use rcrt_conformance::{Agent, Harness};
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -102,5 +103,32 @@ async fn a_subscriber_in_the_new_cell_misses_nothing() {
         last = event.number;
         assert!(written.remove(&event.breadcrumb_id), "an event came twice");
     }
+    harness.close().await;
+}
+
+/// Otherwise its agents and their tokens would stay valid in the new cell.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_tenant_is_not_deleted_while_it_moves() {
+    let harness = CellsHarness::start().await;
+    let tenant = harness.at_home().await.identity.owner_id;
+    harness.at_home().await;
+    let copies = Notify::new();
+    let progress = |said: &str| {
+        if said.starts_with("Copying") {
+            copies.notify_one();
+        }
+    };
+    let named = tenant.to_string();
+    tokio::select! {
+        biased;
+        () = copies.notified() => {}
+        moved = rcrt_cells::move_tenant(&harness.home, &named, EAST, &progress) => panic!("{moved:?}"),
+    }
+    let refused = harness.cells.delete_tenant(tenant).await;
+    assert!(matches!(refused, Err(StoreError::Unavailable(_))), "{refused:?}");
+    harness.move_to(tenant, EAST).await.unwrap().expect("a move");
+    available(|| harness.cells.delete_tenant(tenant)).await.unwrap();
+    assert!(harness.cells.tenants().await.unwrap().iter().all(|one| one.id != tenant));
+    assert!(harness.cells.tenant(tenant).await.unwrap().is_none());
     harness.close().await;
 }
