@@ -52,6 +52,20 @@ test("a secret is stored, granted and deleted, and its value is never shown", as
   await expect(card).toHaveCount(0);
 });
 
+test("a secret shows when a tool last used it", async ({ api, page, open }) => {
+  const id = await api.tool("signs", "export async function execute(input, context) { return context.secrets.SIGNING_KEY.length; }", { required_secrets: ["SIGNING_KEY"] });
+  const secret = await api.send<{ id: string }>("POST", "/secrets", { name: "SIGNING_KEY", value: "twelve bytes", hosts: [], readable: true });
+  await api.send("POST", `/secrets/${secret.id}/grants`, { tool_id: id });
+  await open("secrets");
+  const card = page.getByRole("listitem").filter({ has: page.getByRole("heading", { name: "SIGNING_KEY" }) });
+  await expect(card).toContainText("not lately");
+  // The tool is offered soon after the grant.
+  await expect.poll(async () => (await api.call("signs", {}))["output"]).toBe(12);
+  await page.reload();
+  const used = card.locator("dt", { hasText: "Last used" }).locator("xpath=following-sibling::dd[1]");
+  await expect(used.locator("time")).toHaveText(/^(now|\d+ s ago)$/);
+});
+
 test("a schedule is shown and cancelled", async ({ api, page, open }) => {
   await api.call("schedule_task", { name: "nightly", cron: "0 3 * * *", description: "Clean up", tool: "echo", input: { message: "tick" } });
   await open("schedules");

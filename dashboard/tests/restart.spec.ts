@@ -1,4 +1,5 @@
 import { expect, test as base } from "@playwright/test";
+import { Proxy } from "./proxy";
 import { Server } from "./server";
 import { Api, signIn } from "./world";
 
@@ -25,6 +26,34 @@ base("the page catches up after the server was killed and started again", async 
     for (const call of [before, first, second]) await expect(page.locator(`a.call[href$="${call.request}"]`)).toContainText("success");
   } finally {
     await page.close();
+    await server.remove();
+  }
+});
+
+base("nothing is missed while the machine sleeps", async ({ page }) => {
+  const server = await Server.start();
+  const proxy = await Proxy.start(server.port);
+  try {
+    const api = new Api(server.url, server.token);
+    await signIn(page, api.token);
+    await page.goto(`${proxy.url}/#/live?session=sleep`);
+    await expect(page.locator("[data-state=live]")).toBeVisible();
+    await api.call("echo", { message: "before" }, { session: "sleep" });
+    const rows = page.locator("a.call");
+    await expect(rows).toHaveCount(1);
+    const machine = await page.context().newCDPSession(page);
+    await machine.send("Page.setWebLifecycleState", { state: "frozen" });
+    proxy.sleep();
+    for (let call = 0; call < 5; call++) await api.call("echo", { message: `asleep ${call}` }, { session: "sleep" });
+    proxy.wake();
+    await machine.send("Page.setWebLifecycleState", { state: "active" });
+    await expect(rows).toHaveCount(6);
+    await api.call("echo", { message: "awake" }, { session: "sleep" });
+    await expect(rows).toHaveCount(7);
+    for (const row of await rows.all()) await expect(row).toContainText("success");
+  } finally {
+    await page.close();
+    proxy.close();
     await server.remove();
   }
 });

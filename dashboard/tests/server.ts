@@ -9,10 +9,14 @@ export class Server {
   #child: ChildProcess | undefined;
   readonly data = mkdtempSync(join(tmpdir(), "rcrt-dashboard."));
 
-  private constructor(readonly port: number) {}
+  private constructor(
+    readonly port: number,
+    readonly settings: Record<string, string>,
+  ) {}
 
-  static async start(): Promise<Server> {
-    const server = new Server(await freePort());
+  /** With further settings, as variables of its environment. */
+  static async start(settings: Record<string, string> = {}): Promise<Server> {
+    const server = new Server(await freePort(), settings);
     await server.run();
     return server;
   }
@@ -30,7 +34,7 @@ export class Server {
   async run(): Promise<void> {
     const program = process.env["RCRT_BIN"];
     if (program === undefined) throw new Error("RCRT_BIN must be the path of the program; build/test-dashboard sets it");
-    const env = { ...process.env, RCRT_EMBEDDINGS: "off" };
+    const env = { ...process.env, RCRT_EMBEDDINGS: "off", ...this.settings };
     const child = spawn(program, ["up", "--data", this.data, "--listen", `127.0.0.1:${this.port}`], { env, stdio: ["ignore", "pipe", "pipe"] });
     this.#child = child;
     let said = "";
