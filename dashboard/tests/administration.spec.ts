@@ -96,7 +96,7 @@ test("an entry of working memory is read and deleted", async ({ api, page, open 
   await open("memory");
   await page.getByLabel("Search entries").fill("memory-test");
   await page.getByRole("button", { name: /^plan/ }).click();
-  await expect(page.getByText("search", { exact: true })).toBeVisible();
+  await expect(page.getByText('"search"', { exact: true })).toBeVisible();
   await page.getByRole("button", { name: "Delete" }).click();
   await page.getByRole("button", { name: "Delete the entry" }).click();
   await expect(page.getByText("No entry matches")).toBeVisible();

@@ -146,3 +146,11 @@ test("a call names its parent and its children", async ({ api, page, open }) => 
   await page.getByRole("link", { name: /the call/ }).click();
   await expect(page.getByRole("heading", { name: "workflow" })).toBeVisible();
 });
+
+test("a text in JSON is told from a number", async ({ api, page, open }) => {
+  const { request } = await api.call("json-transform", { data: { text: "5", number: 5 }, steps: [{ op: "omit", paths: ["nothing"] }] });
+  await open(`calls/${request}`);
+  const output = page.getByRole("region", { name: "Output" });
+  await expect(output.getByText('"5"', { exact: true })).toBeVisible();
+  await expect(output.getByText("5", { exact: true })).toBeVisible();
+});

@@ -120,3 +120,19 @@ test("a call that the form waits for shows its progress, and is cancelled there"
   await expect(page.getByText("You cancelled the call.")).toBeVisible();
   await expect.poll(async () => (await api.send<{ error_code?: string }>("GET", `/calls/${call}`)).error_code).toBe("Cancelled");
 });
+
+test("the chart of a few calls has its axes, and without a call it says so", async ({ api, page, open }) => {
+  await api.tool("rarely-called", "export async function execute(input) { return input; }");
+  await open("tools/rarely-called?tab=calls");
+  const chart = page.getByRole("region", { name: "Last 7 days" });
+  await expect(chart).toContainText("No call finished in this time.");
+  await expect(chart.getByRole("img")).toHaveCount(0);
+  await api.call("rarely-called", {});
+  await page.reload();
+  await expect(chart.getByRole("img", { name: /1 call, 0 failed/ })).toBeVisible();
+  await expect(chart).toContainText("1 per h");
+  // Twelve of the 168 hours, so that the one bar is seen.
+  await expect(chart.locator(".axis")).toHaveText(/^1[12] h ago\s*now$/);
+  const [bar, whole] = await Promise.all([chart.locator("rect.all").boundingBox(), chart.getByRole("img").boundingBox()]);
+  expect((bar?.width ?? 0) / (whole?.width ?? Number.NaN)).toBeGreaterThan(1 / 20);
+});

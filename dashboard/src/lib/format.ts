@@ -98,7 +98,7 @@ export function shortId(id: string): string {
 
 /** JSON in one line, cut. */
 export function preview(value: unknown, length = 160): string {
-  const text = typeof value === "string" ? value : (JSON.stringify(value) ?? "");
+  const text = JSON.stringify(value) ?? "";
   return text.length > length ? `${text.slice(0, length)}…` : text;
 }
 
