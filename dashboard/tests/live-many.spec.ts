@@ -42,6 +42,12 @@ const scrollTo = async (page: Page, position: number) => {
   await expect(row(page, position)).toBeVisible();
 };
 
+/** How far below the top of the list the row of this link is. */
+async function offset(page: Page, href: string | null): Promise<number> {
+  const top = async (selector: string) => (await page.locator(selector).boundingBox())?.y ?? Number.NaN;
+  return (await top(`a.call[href="${href}"]`)) - (await top(".viewport"));
+}
+
 /** The calls of the list from the newest, as a person sees them who scrolls through it. */
 async function shown(page: Page): Promise<string[]> {
   const found = await page.evaluate(async () => {
@@ -191,18 +197,17 @@ test("calls that a sleeping page missed are read when it wakes", async ({ page, 
   expect(await shown(page)).toEqual(await listed(api, "sleep"));
 });
 
-test("a new call moves neither the rows that are read nor drops earlier ones", async ({ page, api, write, open }) => {
+test("a new call neither moves the rows that are read nor drops earlier ones", async ({ page, api, write, open }) => {
   await write("earlier", 22_500);
   await open("live?session=earlier");
   await loadAll(page, 22_500);
   await scrollTo(page, 22_400);
-  const at = async () => await row(page, 22_400).boundingBox();
-  const [before, id] = [await at(), await row(page, 22_400).getAttribute("href")];
+  const id = await row(page, 22_400).getAttribute("href");
+  const before = await offset(page, id);
   await api.call("echo", { message: "new" }, { session: "earlier" });
   await expect(size(page)).toHaveAttribute("aria-setsize", "22501");
-  const same = page.locator(`a.call[href="${id}"]`);
-  await expect(same.locator("xpath=..")).toHaveAttribute("aria-posinset", "22401");
-  expect((await same.boundingBox())?.y).toBe(before?.y);
+  await expect(row(page, 22_401)).toHaveAttribute("href", String(id));
+  expect(await offset(page, id)).toBe(before);
   // Nor when the newest calls are looked at.
   await scrollTo(page, 1);
   await api.call("echo", { message: "newer" }, { session: "earlier" });
@@ -217,7 +222,7 @@ test("a filtered list under load goes on where it is", async ({ page, api, write
   await loadAll(page, 600);
   await scrollTo(page, 300);
   const id = await row(page, 300).getAttribute("href");
-  const { y } = (await row(page, 300).boundingBox()) ?? {};
+  const before = await offset(page, id);
   const load = await watch(page);
   // More than a page, so that the newest page and the list have no call in common.
   await write("filtered", 1500);
@@ -225,6 +230,20 @@ test("a filtered list under load goes on where it is", async ({ page, api, write
   const { least, made } = await load();
   expect(least).toBe(600);
   expect(made).toBe(0);
-  expect((await page.locator(`a.call[href="${id}"]`).boundingBox())?.y).toBe(y);
+  expect(await offset(page, id)).toBe(before);
   expect(await shown(page)).toEqual(await listed(api, "filtered"));
+});
+
+test("rare calls are found by looking further back", async ({ page, write, open }) => {
+  await write("rare", 2);
+  // A page of the server examines 20,000 calls.
+  await write("frequent", 41_000);
+  await write("rare", 1);
+  await open("live?session=rare");
+  const rows = page.locator("a.call");
+  const further = page.getByRole("button", { name: "Look further back" });
+  await expect(further).toBeVisible();
+  await expect(rows).toHaveCount(1);
+  await further.click();
+  await expect(rows).toHaveCount(3);
 });

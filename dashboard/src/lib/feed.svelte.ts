@@ -3,12 +3,11 @@
  * one piece of the server's list, from the newest call to the floor. A row of the stream has only
  * what its events say until it is read.
  */
-import type { CallQuery, CallSummary } from "@rcrt/client";
-import type { CallChange, Change } from "../stream/change";
+import type { CallSummary } from "@rcrt/client";
+import type { Change } from "../stream/change";
+import { isOfEvents, mayMatch, type Filter } from "./call-filter";
 import { changed, newRow, rowOf, Rows, type Row } from "./rows";
 import { session } from "./session.svelte";
-
-export type Filter = Pick<CallQuery, "tool" | "state" | "status" | "agent_id" | "session" | "tag" | "text" | "error_code" | "since" | "until">;
 
 /** More rows than this are dropped at the old end; they can be loaded again. */
 const MOST = 20_000;
@@ -30,6 +29,7 @@ const VIEW = 60;
 export class Feed {
   /** Grows with each change of the rows. */
   version = $state(0);
+  /** An older page is being read. */
   loading = $state(false);
   error = $state.raw<Error | undefined>(undefined);
   hasMore = $state(false);
@@ -56,8 +56,12 @@ export class Feed {
   #next: Promise<void> | undefined;
   #refresh: ReturnType<typeof setTimeout> | undefined;
   #isClosed = false;
+  /** Whether the events say which calls match. */
+  readonly #isOfEvents: boolean;
 
-  constructor(readonly filter: Filter) {}
+  constructor(readonly filter: Filter) {
+    this.#isOfEvents = isOfEvents(filter);
+  }
 
   get length(): number {
     return this.version >= 0 ? this.#rows.length : 0;
@@ -95,7 +99,7 @@ export class Feed {
 
   /** The same after calls, and ends of calls, can have been missed. */
   reload(): Promise<void> {
-    this.#miss(!this.#isSimple);
+    this.#miss(!this.#isOfEvents);
     this.isHeldMore = this.paused;
     return this.paused ? Promise.resolve() : this.load();
   }
@@ -111,9 +115,10 @@ export class Feed {
     if (this.loading || !this.hasMore || this.error !== undefined) return;
     this.loading = true;
     await this.#inTurn(async () => {
+      const before = this.#floor;
+      if (!before) return;
       try {
-        const before = this.#floor ?? "";
-        const page = await session.client.calls({ ...this.filter, limit: PAGE, ...(before === "" ? {} : { before }) });
+        const page = await session.client.calls({ ...this.filter, limit: PAGE, before });
         this.#rows.append(page.calls.map(rowOf));
         this.#most = Math.max(this.#most, this.#rows.length);
         this.#become(page.next ?? "");
@@ -154,20 +159,20 @@ export class Feed {
   }
 
   #hold(calls: Change[]): void {
-    if (this.#isSimple) this.held += calls.filter(({ call, at }) => call?.kind === "request" && this.#matches(call, Date.parse(at))).length;
+    if (this.#isOfEvents) this.held += calls.filter(({ call, at }) => call?.kind === "request" && mayMatch(this.filter, call, Date.parse(at))).length;
     else this.refreshSoon();
     if (!this.#isFull) this.#held.push(...calls);
     if (this.#held.length <= MOST) return;
     // More than are kept: they are read when the pause ends.
     this.#held = [];
     this.#isFull = true;
-    this.#miss(!this.#isSimple);
+    this.#miss(!this.#isOfEvents);
   }
 
   /** How many calls a pause holds back, if only the server can tell. */
   #count(): Promise<void> {
     return this.#inTurn(async () => {
-      if (this.#isSimple || !this.paused) return;
+      if (this.#isOfEvents || !this.paused) return;
       try {
         const page = await session.client.calls({ ...this.filter, limit: PAGE });
         if (!this.paused) return;
@@ -186,10 +191,14 @@ export class Feed {
       if (known !== undefined) {
         this.#rows.put(changed(known, call, Date.parse(at)));
         if (call.kind === "response") this.#inexact.add(call.request);
-      } else if (call.request >= (this.#floor ?? "") && this.#matches(call, Date.parse(at))) {
+      } else if (call.request >= (this.#floor ?? "") && mayMatch(this.filter, call, Date.parse(at))) {
         this.#inexact.add(call.request);
-        if (this.#isSimple) this.#rows.put(newRow(call, Date.parse(at)));
+        if (this.#isOfEvents) this.#rows.put(newRow(call, Date.parse(at)));
       }
+    }
+    if (this.#inexact.size > MOST) {
+      this.#inexact.clear();
+      this.#miss(true);
     }
     this.#trim();
     this.version++;
@@ -202,7 +211,6 @@ export class Feed {
   }
 
   async #read(): Promise<void> {
-    this.loading = this.#floor === undefined;
     const gap = this.#gap;
     const wanted = this.#inexact;
     for (const { request } of this.#inView) wanted.add(request);
@@ -217,7 +225,6 @@ export class Feed {
       this.#fail(error);
     } finally {
       for (const id of wanted) if (id >= (this.#floor ?? "")) this.#inexact.add(id);
-      this.loading = false;
       this.missed = 0;
       this.version++;
     }
@@ -258,7 +265,7 @@ export class Feed {
   #take(calls: CallSummary[], floor: string, before: string | undefined, wanted: Set<string>): void {
     const listed = new Set(calls.map((call) => call.request));
     // Calls leave a filtered list, for example that of running calls.
-    if (!this.#isSimple) for (const { request } of this.#rows.between(floor, before)) if (!listed.has(request)) this.#rows.remove(request);
+    if (!this.#isOfEvents) for (const { request } of this.#rows.between(floor, before)) if (!listed.has(request)) this.#rows.remove(request);
     for (const call of calls.toReversed()) {
       const row = rowOf(call);
       const known = this.#rows.get(row.request);
@@ -305,25 +312,6 @@ export class Feed {
   get #isUnsettled(): boolean {
     const { state } = this.filter;
     return this.#inexact.size > 0 || this.#inView.length > 0 || (state !== undefined && state !== "finished");
-  }
-
-  /** The text, the tags and the agent of a call are not in its events, so the server filters. */
-  get #isSimple(): boolean {
-    const { text, tag, agent_id, state, status, error_code } = this.filter;
-    return [text, tag, agent_id, state, status, error_code].every((value) => value === undefined);
-  }
-
-  /** Whether a call that is not in the list can belong to it after this event. */
-  #matches(call: CallChange, at: number): boolean {
-    const { tool, session: conversation, text, state, status, error_code: code, since, until } = this.filter;
-    const ends = status !== undefined || code !== undefined || state === "finished";
-    if (tool !== undefined && call.tool !== tool) return false;
-    if (call.kind === "request") {
-      if (ends || (conversation !== undefined && call.session !== conversation)) return false;
-      return (since === undefined || at >= Date.parse(since)) && (until === undefined || at < Date.parse(until));
-    }
-    if (call.kind !== "response" || (state !== undefined && state !== "finished")) return false;
-    return (ends || text !== undefined) && (status === undefined || call.status === status) && (code === undefined || call.errorCode === code);
   }
 }
 
