@@ -79,8 +79,19 @@ async function listed(api: Api, session: string): Promise<string[]> {
   return ids;
 }
 
-/** Counts from now on: the most rows in the page, elements that are made for rows, and rows whose content changed. */
-async function watch(page: Page): Promise<() => Promise<{ most: number; least: number; made: number; redrawn: number }>> {
+interface Watched {
+  /** The most rows that were in the page. */
+  most: number;
+  /** The least length of the list. */
+  least: number;
+  /** Elements that were made for rows. */
+  made: number;
+  /** Rows whose content changed. */
+  redrawn: number;
+}
+
+/** Returns what says what happened to the list from now on. */
+async function watch(page: Page): Promise<() => Promise<Watched>> {
   await page.evaluate(() => {
     const list = document.querySelector("ul.rows");
     const known = new Set<Node>(list?.children);
@@ -106,7 +117,7 @@ async function watch(page: Page): Promise<() => Promise<{ most: number; least: n
     observer.observe(document.querySelector(".live") ?? document, { subtree: true, childList: true, characterData: true, attributes: true });
     Object.assign(window, { watched: () => (take(observer.takeRecords()), seen) });
   });
-  return async () => await page.evaluate(() => (window as unknown as { watched: () => { most: number; least: number; made: number; redrawn: number } }).watched());
+  return async () => await page.evaluate(() => (window as unknown as { watched: () => Watched }).watched());
 }
 
 test("50,000 calls need no more elements than a few", async ({ page, api, write, open }) => {

@@ -75,7 +75,7 @@ async function fresh<T>(browser: Browser, token: string, visit: (page: Page) => 
   }
 }
 
-/** The milliseconds of frames that scroll through many calls, and how many events of a burst the page takes in a second. */
+/** Frames that scroll through many calls, in ms, and the events of a burst that a second takes. */
 async function manyCalls(browser: Browser): Promise<{ frames: number[]; events: number }> {
   const server = await Server.start();
   try {
