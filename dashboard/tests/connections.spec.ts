@@ -40,11 +40,13 @@ test("a changed definition of a server's tool is compared and accepted", async (
 
 test("agents of other systems show their card, and a changed one is accepted", async ({ api, page, open }) => {
   const card = (description: string, hash: string) => ({ card_hash: hash, description, version: "1", interface: { url: "https://agent.example.com/a2a", binding: "JSONRPC" }, skills: [{ id: "sum", name: "Summarise", description: "Summarises a text." }] });
+  // Its card cannot be read here, so nothing reads it during the test.
+  const later = new Date(Date.now() + 3_600_000).toISOString();
   const id = await api.record({
     title: "Agent librarian",
     schema_name: "a2a.agent.v1",
     tags: ["a2a:agent", "a2a:agent:librarian"],
-    context: { name: "librarian", card_url: "https://agent.example.com/.well-known/agent-card.json", last_seen: new Date().toISOString(), refresh_at: new Date().toISOString(), ...card("Reads papers.", "aa"), pending: card("Reads <b>everything</b>.", "bb") },
+    context: { name: "librarian", card_url: "https://agent.example.com/.well-known/agent-card.json", last_seen: new Date().toISOString(), refresh_at: later, ...card("Reads papers.", "aa"), pending: card("Reads <b>everything</b>.", "bb") },
   });
   await open("connections");
   const shown = page.getByRole("article", { name: "librarian" });
