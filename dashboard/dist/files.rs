@@ -19,22 +19,22 @@
         gzip: include_bytes!("assets/editor-BHHAy4o7.css.gz"),
     },
     File {
-        path: "assets/editor-BoLcubV9.js",
+        path: "assets/editor-XWdpeGlg.js",
         media_type: "text/javascript; charset=utf-8",
-        etag: "\"30c1896c1207dc721504df2322783196\"",
-        gzip: include_bytes!("assets/editor-BoLcubV9.js.gz"),
+        etag: "\"3c37093e9c917b45bc5aa1f5526769c9\"",
+        gzip: include_bytes!("assets/editor-XWdpeGlg.js.gz"),
     },
     File {
-        path: "assets/index-CDMFVtFe.css",
+        path: "assets/index-CQzcMYqC.js",
+        media_type: "text/javascript; charset=utf-8",
+        etag: "\"8f60e399e7a83bc1711c77da117e9fef\"",
+        gzip: include_bytes!("assets/index-CQzcMYqC.js.gz"),
+    },
+    File {
+        path: "assets/index-Cd7aQaHf.css",
         media_type: "text/css; charset=utf-8",
-        etag: "\"617123acd1b4fac792ae3f900f9c8977\"",
-        gzip: include_bytes!("assets/index-CDMFVtFe.css.gz"),
-    },
-    File {
-        path: "assets/index-DNkKNvUN.js",
-        media_type: "text/javascript; charset=utf-8",
-        etag: "\"96c4a3c6da93c0404d31c869d8223b76\"",
-        gzip: include_bytes!("assets/index-DNkKNvUN.js.gz"),
+        etag: "\"77f61c41343943c7e7fcdca274162bcb\"",
+        gzip: include_bytes!("assets/index-Cd7aQaHf.css.gz"),
     },
     File {
         path: "assets/worker-CkJ48epu.js",
@@ -51,7 +51,7 @@
     File {
         path: "index.html",
         media_type: "text/html; charset=utf-8",
-        etag: "\"2adcf1943af98f3d59d50ceaab529f37\"",
+        etag: "\"7482f670fcd56af96fb390dbf6c4b482\"",
         gzip: include_bytes!("index.html.gz"),
     },
 ]

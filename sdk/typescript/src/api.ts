@@ -1471,7 +1471,8 @@ export interface paths {
          *     served: requests of the revision 2026-07-28 have no session, and earlier ones begin with
          *     `initialize`, whose response names the session in the header `Mcp-Session-Id`. `Accept` must
          *     list `application/json` and `text/event-stream`. A page's `Origin` must be allowed, or be of
-         *     this machine.
+         *     this machine. On a loopback address, `Host` must be a loopback name, that of `--public-url`, or
+         *     one of `--allow-host`.
          *
          *     The tools are those of `GET /tools`; a call is a request in the queue, as with `POST
          *     /tools/{name}/invoke`. A response stream that the client closes cancels its call. Guides are
@@ -2276,7 +2277,10 @@ export interface components {
              */
             version: number;
             visibility: components["schemas"]["Visibility"];
-            /** @description In the result of a write: warnings from the definition of the record's schema name. */
+            /**
+             * @description In the result of a write: warnings from the definition of the record's schema name, and the
+             *     fields of a tool that are ignored.
+             */
             warnings?: components["schemas"]["Violation"][];
         };
         /**
@@ -2614,7 +2618,10 @@ export interface components {
             replayed?: boolean;
             /** Format: int64 */
             version: number;
-            /** @description Warnings from the definition of the record's schema name. The record was written. */
+            /**
+             * @description Warnings from the definition of the record's schema name, and the fields of a tool that are
+             *     ignored. The record was written.
+             */
             warnings?: components["schemas"]["Violation"][];
         };
         /** @description A delivery that was given up. */
@@ -3672,6 +3679,11 @@ export interface components {
             publish?: components["schemas"]["PublishRule"];
         };
         TenantName: {
+            /**
+             * @description The cell in which a new tenant begins, on a server with several; named by the operator. When
+             *     absent, the one of `rcrt cell default`.
+             */
+            cell?: string | null;
             /** @description Unique; 1 to 200 characters. */
             name: string;
             publish?: components["schemas"]["PublishRule"] | null;

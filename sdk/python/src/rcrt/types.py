@@ -244,7 +244,9 @@ class Breadcrumb(_Breadcrumb, total=False):
     updated_by: Union[str, None]
     """The agent that wrote this version."""
     warnings: list[Violation]
-    """In the result of a write: warnings from the definition of the record's schema name."""
+    """In the result of a write: warnings from the definition of the record's schema name, and the fields of a tool
+    that are ignored.
+    """
 
 
 class BreadcrumbChanges(TypedDict, total=False):
@@ -478,7 +480,9 @@ class Created(_Created, total=False):
     replayed: bool
     """True when this is the result of an earlier create with the same `Idempotency-Key` and body."""
     warnings: list[Violation]
-    """Warnings from the definition of the record's schema name. The record was written."""
+    """Warnings from the definition of the record's schema name, and the fields of a tool that are ignored. The record
+    was written.
+    """
 
 
 class DeadLetter(TypedDict):
@@ -1292,6 +1296,10 @@ class _TenantName(TypedDict):
 
 
 class TenantName(_TenantName, total=False):
+    cell: Union[str, None]
+    """The cell in which a new tenant begins, on a server with several; named by the operator. When absent, the one of
+    `rcrt cell default`.
+    """
     publish: Union[PublishRule, None]
     quotas: Union[TenantQuotas, None]
 
