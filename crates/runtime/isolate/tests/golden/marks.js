@@ -99,7 +99,8 @@ export async function execute(_input, context) {
     let made = 0;
     for (const name of Reflect.ownKeys(globalThis)) {
         const constructor = globalThis[name];
-        if (typeof constructor !== "function" || ENDING.includes(name)) continue;
+        const isClass = typeof constructor === "function" && /^[A-Z]/.test(String(name));
+        if (!isClass || ENDING.includes(name)) continue;
         for (const [index, given] of ARGUMENTS.entries()) {
             attempt(`new ${String(name)}`, () => {
                 const object = Reflect.construct(constructor, given);

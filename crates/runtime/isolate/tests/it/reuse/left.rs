@@ -56,7 +56,7 @@ const LEFT: &[(&str, &str)] = &[
     ("Reflect.set(Reflect.getPrototypeOf(new Response('x')[symbol(Response, 'body')]), 'consume', async () => 'forged')",
         "await new Response('private').text()"),
     ("Reflect.set(Reflect.getPrototypeOf(new Request('https://example.org/', { method: 'POST', body: 'x' })[symbol(Request, 'body')]), 'left', 1)",
-        "new Response('x')[symbol(Response, 'body')].left"),
+        "typeof new Response('x')[symbol(Response, 'body')].left"),
     ("for (const on of [Math, globalThis, context.api, Object.prototype, performance])
         try { accessor(Request, 'headers').set.call(on, { left: 1 }) } catch {}",
         "[Math, globalThis, context.api, Object.prototype, performance].map((on) =>

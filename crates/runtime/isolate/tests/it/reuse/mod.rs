@@ -112,7 +112,7 @@ fn a_tool_whose_processes_cannot_be_kept_gets_plain_ones() {
     block_on(async {
         let calls = Calls::of(
             "export async function execute() { await WebAssembly.compile(new Uint8Array([0, 97, 115, 109, 1, 0, 0, 0]));
-                return Object.isFrozen(Array.prototype) }",
+                return Object.isFrozen(Map.prototype) }",
         )
         .await;
         let mut prepared = Vec::new();
