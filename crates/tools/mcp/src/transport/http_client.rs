@@ -178,6 +178,10 @@ impl StreamableHttpClient for EgressClient {
             _ => None,
         };
         let text = redacted_line(&String::from_utf8_lossy(&body), &self.0.vault);
+        if status == 400 && session.is_some() && text.to_ascii_lowercase().contains("session") {
+            // The servers of the official SDKs answer an unknown session so, instead of with 404.
+            return Err(StreamableHttpError::SessionExpired);
+        }
         if let ClientJsonRpcMessage::Request(request) = &message {
             // A server of the older revisions refuses to be discovered in many ways.
             let is_discovery = matches!(request.request, ClientRequest::DiscoverRequest(_));
@@ -188,7 +192,13 @@ impl StreamableHttpClient for EgressClient {
             }
         }
         match stated {
-            Some(error) => Ok(StreamableHttpPostResponse::Json(ServerJsonRpcMessage::Error(error), None)),
+            Some(mut error) => {
+                // Without an id nothing would end the request.
+                if let (None, ClientJsonRpcMessage::Request(request)) = (&error.id, &message) {
+                    error.id = Some(request.id.clone());
+                }
+                Ok(StreamableHttpPostResponse::Json(ServerJsonRpcMessage::Error(error), None))
+            }
             None => Err(refused(status, &text)),
         }
     }

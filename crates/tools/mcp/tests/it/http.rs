@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
+use axum::response::IntoResponse;
 use rcrt_breadcrumb::{BreadcrumbChanges, ErrorCode, NewSecret, ToolDefinition, ToolSource, schema_names};
 use rcrt_executors::{Executor, ProgressSink};
 use rcrt_mcp::{McpExecutor, ServerState};
@@ -237,4 +238,41 @@ async fn a_secret_is_sent_to_its_host_and_must_be_granted() {
     // A server that returns it does not get it into a result.
     assert_ne!(fixture.run("docs__echo", json!({"text": "the-secret-value"})).await.unwrap(), "the-secret-value");
     fixture.stop().await;
+}
+
+/// A server that forgot its sessions, because it was started again.
+#[tokio::test]
+async fn a_call_in_a_forgotten_session_begins_a_new_one() {
+    let server = Server::new(Era::Legacy).await;
+    let known = Arc::new(Mutex::new("first".to_owned()));
+    let current = known.clone();
+    server.guard(move |headers, message| {
+        let known = current.lock().unwrap().clone();
+        if message["method"] == "initialize" {
+            let result = json!({"protocolVersion": "2025-06-18", "capabilities": {"tools": {}},
+                "serverInfo": {"name": "fixture", "version": "1.0"}});
+            let reply = json!({"jsonrpc": "2.0", "id": message["id"], "result": result}).to_string();
+            let headers = [("content-type", "application/json".to_owned()), ("mcp-session-id", known)];
+            return Some((headers, reply).into_response());
+        }
+        if message["method"] == "tools/call" && message["params"]["arguments"]["text"] == "without an id" {
+            return Some(refusal("Parse error"));
+        }
+        let is_known = headers.get("mcp-session-id").is_some_and(|id| id.as_bytes() == known.as_bytes());
+        (!is_known).then(|| refusal("Bad Request: No valid session ID provided"))
+    });
+    let fixture = Fixture::with_http(server.port).await;
+    assert_eq!(fixture.run("fix__echo", json!({"text": "hi"})).await.unwrap(), "hi");
+    "second".clone_into(&mut known.lock().unwrap());
+    assert_eq!(fixture.run("fix__echo", json!({"text": "again"})).await.unwrap(), "again");
+    assert_eq!(server.seen("initialize").len(), 2);
+    // Any other error without the request's id ends the call too.
+    let failure = fixture.run("fix__echo", json!({"text": "without an id"})).await.unwrap_err();
+    assert!(failure.message.contains("Parse error"), "{failure}");
+    fixture.stop().await;
+}
+
+fn refusal(text: &str) -> axum::response::Response {
+    let error = json!({"jsonrpc": "2.0", "id": null, "error": {"code": -32000, "message": text}}).to_string();
+    (axum::http::StatusCode::BAD_REQUEST, [("content-type", "application/json")], error).into_response()
 }
