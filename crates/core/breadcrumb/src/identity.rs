@@ -207,10 +207,10 @@ pub trait Tenancy: Send + Sync + 'static {
     /// The tenant, if it exists and is not deleted.
     async fn tenant(&self, id: Uuid) -> Result<Option<TenantInfo>, StoreError>;
 
-    /// Creates the tenant with this id (returns `true`), or renames it. `cell` names the database in
-    /// which a new one begins, where there are several; `None`: where the operator lets them begin.
-    /// [`StoreError::Invalid`] on `name` if another tenant has that name, on `id` if it belonged to
-    /// a deleted tenant, on `cell` if there is none, or the tenant is in another one.
+    /// Creates the tenant with this id (returns `true`), or renames it. `cell` names the database
+    /// in which a new one begins, where there are several; `None`: where the operator lets them
+    /// begin. [`StoreError::Invalid`] on `name` if another tenant has that name, on `id` if it
+    /// belonged to a deleted tenant, on `cell` if there is none, or the tenant is in another one.
     async fn put_tenant(&self, id: Uuid, name: &str, cell: Option<&str>) -> Result<(TenantInfo, bool), StoreError>;
 
     /// Sets the tenant's quotas.

@@ -211,7 +211,8 @@ impl ToolDefinition {
         Ok((definition, fields.found))
     }
 
-    /// What is ignored in a record of a tool, with its field in the record. Empty for other records.
+    /// What is ignored in a record of a tool, with its field in the record. Empty for other
+    /// records.
     pub fn ignored_in(schema_name: Option<&str>, context: &Map<String, Value>) -> Vec<Violation> {
         let Some(Ok((definition, _))) = schema_name.map(|name| Self::read_partly(name, context, None, None)) else {
             return Vec::new();

@@ -223,8 +223,8 @@ impl Connection {
         Ok(list)
     }
 
-    /// The definitions without the secrets that the server got, each with its size in bytes, or with
-    /// why it cannot be used.
+    /// The definitions without the secrets that the server got, each with its size in bytes, or
+    /// with why it cannot be used.
     async fn definitions(&self, tools: Vec<Value>) -> Result<Vec<(usize, Read)>, McpError> {
         let (vault, known) = (self.vault.clone(), self.list());
         let read = move |mut tool: Value| {

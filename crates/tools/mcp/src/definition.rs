@@ -56,7 +56,8 @@ impl Definition {
         if known.get(&name).is_none_or(|known| known.hash != hash) {
             for field in ["inputSchema", "outputSchema"] {
                 let given = raw.get(field).filter(|schema| schema.is_object());
-                // Nothing that a schema refers to is fetched, so no call of such a tool could be checked.
+                // Nothing that a schema refers to is fetched, so no call of such a tool could be
+                // checked.
                 if let Some(Err(why)) = given.map(|given| Schema::compile(&schema(Some(given)))) {
                     return refuse(format!("its {field} cannot be used: {}", line(&why.to_string(), MAX_REASON)));
                 }

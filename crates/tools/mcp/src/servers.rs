@@ -127,8 +127,8 @@ impl Servers {
         }
     }
 
-    /// Both eras are tried, and for a URL the transport of the first revision last. Once one worked,
-    /// the others are tried only if the server does not understand it any more.
+    /// Both eras are tried, and for a URL the transport of the first revision last. Once one
+    /// worked, the others are tried only if the server does not understand it any more.
     async fn open(&self, server: &Server, access: &Access) -> Result<Connection, McpError> {
         let (config, worked) = (&server.record.config, *server.attempt.lock());
         let mut failed = None;

@@ -71,7 +71,8 @@ pub struct Add {
     /// Time to connect, and to list the tools, in milliseconds [default: 30000]
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(100..=300_000))]
     connect_timeout_ms: Option<u64>,
-    /// Attempts of a call whose connection broke, if the tool says that a repeat has no further effect [default: 1]
+    /// Attempts of a call whose connection broke, if the tool says that a repeat has no further
+    /// effect [default: 1]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=10))]
     max_attempts: Option<u32>,
     /// Memory of the program and its children, in MiB [default: 2048]

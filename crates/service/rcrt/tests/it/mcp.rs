@@ -73,9 +73,12 @@ fn a_server_is_added_called_changed_accepted_and_removed() {
     let options = ["--elicitation", "defaults", "--connect-timeout-ms", "5000", "--max-attempts", "3", "--yes"];
     up.run(&[&["mcp", "add", "--file", path][..], &options].concat()).ends_with(0);
     up.run(&["mcp", "add", "Echoes", "--url", &url, "--yes"]).ends_with(2);
-    up.run(&["mcp", "add", "program", "--memory-mb", "63", "--yes", "--", "true"]).ends_with(2);
+    let programs = folder.path().join("programs.json");
+    std::fs::write(&programs, json!({"mcpServers": {"program": {"command": "true"}}}).to_string()).unwrap();
+    let program = |memory_mb| ["mcp", "add", "--file", programs.to_str().unwrap(), "--memory-mb", memory_mb, "--yes"];
+    up.run(&program("63")).ends_with(2);
     up.run(&["mcp", "add", "other", "--memory-mb", "64", "--url", &url, "--yes"]).ends_with(2);
-    up.run(&["mcp", "add", "program", "--memory-mb", "64", "--yes", "--", "true"]).ends_with(0);
+    up.run(&program("64")).ends_with(0);
     assert_eq!(up.json(&["mcp", "show", "program"])["transport"]["memory_mb"], 64);
     up.run(&["mcp", "remove", "program"]).ends_with(0);
     let shown = until(|| {

@@ -99,8 +99,8 @@ impl CallersTools {
         move |tool| rights.allows_offered(tool) && tool.removal(now).is_none()
     }
 
-    /// With the runner's rights, because a caller cannot always see the records of tools that it can
-    /// call. What it cannot call is not found.
+    /// With the runner's rights, because a caller cannot always see the records of tools that it
+    /// can call. What it cannot call is not found.
     async fn with_meaning(&self, question: Question) -> Result<Question, ToolFailure> {
         let (directory, may_call) = (&self.directory, self.may_call());
         let counted = move |search: &ToolSearch| (search.callable_records(may_call), search.len());

@@ -119,9 +119,9 @@ async fn triggered_tools_run_under_their_authors_profile() {
 }
 
 /// Which tools each profile is offered: all shipped tools, and tools that are created at run time
-/// (code, an http tool, an MCP tool, and code under a name that a profile denies). A new tool, a new
-/// source or a changed rule changes this list. Then check `rcrt_breadcrumb::profile`, and update the
-/// list with `GOLDEN=renew`.
+/// (code, an http tool, an MCP tool, and code under a name that a profile denies). A new tool, a
+/// new source or a changed rule changes this list. Then check `rcrt_breadcrumb::profile`, and
+/// update the list with `GOLDEN=renew`.
 #[tokio::test]
 async fn each_profile_is_offered_the_tools_of_the_golden_list() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());

@@ -61,7 +61,8 @@ impl Tools {
         self.servers.find(name).await.map_err(|error| error.failure(name))
     }
 
-    /// The server, if the call's profiles allow its tools. If they do not, no error lists the names.
+    /// The server, if the call's profiles allow its tools. If they do not, no error lists the
+    /// names.
     async fn permitted_server(&self, call: &ToolCall, name: &str) -> Result<Arc<Server>, ToolFailure> {
         let server = self.server(name).await;
         let known = server.as_ref().map_or_else(|_| line(name, 100), |server| server.record.config.name.clone());

@@ -263,8 +263,8 @@ fn unexpected(text: String) -> Failed {
     StreamableHttpError::UnexpectedServerResponse(Cow::Owned(text))
 }
 
-/// A status without a message of the protocol. A failure of the server itself says nothing about its
-/// era.
+/// A status without a message of the protocol. A failure of the server itself says nothing about
+/// its era.
 fn refused(status: u16, text: &str) -> Failed {
     let separator = if text.is_empty() { "" } else { ": " };
     let why = format!("the server responded with HTTP {status}{separator}{text}");
