@@ -86,8 +86,8 @@ async fn restricted_profiles_use_servers_and_register_none() {
         };
         let services = ask("mcp_list_services", json!({})).await.unwrap();
         assert_eq!((&services[0]["serverName"], &services[0]["toolCount"]), (&json!("fix"), &json!(7)), "{profile}");
-        let input = json!({"server_name": "fix", "tool_name": "echo", "arguments": {"text": "hi"}});
-        ask("mcp_invoke_tool", input).await.unwrap();
+        let resources = ask("mcp_list_resources", json!({"server_name": "fix"})).await.unwrap();
+        assert_eq!(resources["resources"][0]["uri"], "doc://one", "{profile}");
         for (tool, input) in [
             ("mcp_register_server", json!({"server_name": "own", "command": "true"})),
             ("mcp_unregister_server", json!({"server_name": "fix"})),
