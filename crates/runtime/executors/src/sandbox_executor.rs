@@ -174,7 +174,7 @@ fn compile(name: &str, code: &ToolCode) -> Result<Script, ToolFailure> {
         Ok(compiled) => {
             let script = Script::new(file_name, compiled.javascript, Some(compiled.source_map));
             if compiled.changes_builtins {
-                script.sharing.refuse();
+                script.sharing.refuse(&script.file_name);
             }
             Ok(script)
         }

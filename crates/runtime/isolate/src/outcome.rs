@@ -76,8 +76,9 @@ pub fn from_evaluation(error: &CoreError, memory_mb: u64) -> CallResult {
     }
 }
 
-/// How the engine's errors about a change of an object that cannot be changed begin.
-const REFUSED_CHANGES: [&str; 8] = [
+/// Parts of the engine's errors about a change of an object that cannot be changed, and about a
+/// proxy of one.
+const REFUSED_CHANGES: [&str; 9] = [
     "Cannot add property ",
     "Cannot assign to read only property ",
     "Cannot define property ",
@@ -85,21 +86,16 @@ const REFUSED_CHANGES: [&str; 8] = [
     "Cannot redefine property: ",
     "Cannot set property ",
     "Immutable prototype object ",
-    "#<",
+    " is not extensible",
+    "' on proxy: ",
 ];
 
-/// Whether the tool failed, or may have failed, because it changes what calls share. Its own
-/// unchangeable objects have the same errors, and text that it repeats can look like one: that
-/// costs only speed.
+/// Whether the tool may have failed because it changes what calls share. Its own unchangeable
+/// objects have the same errors, and text of others can look like one.
 pub fn is_refused_change(result: &CallResult) -> bool {
     let CallResult::Failed(Failed { message, details, .. }) = result else { return false };
     let cause = details.as_ref().and_then(|details| details.get("cause")).and_then(Value::as_str).unwrap_or_default();
-    [message.as_str(), cause].iter().any(|text| {
-        text.split("TypeError: ").skip(1).any(|error| {
-            let begins = REFUSED_CHANGES.iter().find(|words| error.starts_with(**words));
-            begins.is_some_and(|words| *words != "#<" || error.contains("> is not extensible"))
-        })
-    })
+    [message.as_str(), cause].iter().any(|text| REFUSED_CHANGES.iter().any(|words| text.contains(words)))
 }
 
 /// Errors of the engine: compiling, importing, evaluating the module, a promise that can never

@@ -15,7 +15,7 @@ use crate::call_end::CallEnd;
 use crate::console::Console;
 use crate::limits::Cgroups;
 use crate::pool::{Kept, Pool, PooledWorker, WorkerRequest};
-use crate::protocol::{CallStart, MAX_INPUT_BYTES, encode_large};
+use crate::protocol::{CallResult, CallStart, MAX_INPUT_BYTES, encode_large};
 use crate::snapshot::Snapshot;
 use crate::spawner::Spawner;
 use crate::supervise::{Ending, Watch, WorkerFate, supervise};
@@ -108,6 +108,9 @@ impl Sandbox {
         if end.is_repeatable {
             console = Console::default();
             end = self.end_of(&invocation, Isolation::Process, host, &cancelled, &mut console).await;
+            if matches!(end.call_end, CallEnd::Finished(CallResult::Ok(_))) {
+                invocation.script.sharing.refuse(&invocation.script.file_name);
+            }
         }
         let result = end.call_end.result(&invocation.script, &invocation.limits);
         RunOutcome { result, console: console.lines, console_truncated: console.truncated }

@@ -52,7 +52,8 @@ impl Sharing {
     }
 
     /// From now on each call gets its own process: the script changes builtins.
-    pub fn refuse(&self) {
+    pub fn refuse(&self, file_name: &str) {
+        tracing::debug!(file_name, "a script gets a process for each call: it changes builtins");
         self.0.lock().changes_builtins = true;
     }
 }

@@ -137,9 +137,8 @@ pub async fn supervise(worker: &mut Worker, start: bytes::Bytes, watch: Watch<'_
         watch.script.cache.refuse();
     }
     let is_refused_change = done.as_ref().is_ok_and(|done| done.is_refused_change);
-    if is_refused_change {
-        tracing::debug!(file = watch.script.file_name, "a script gets a process for each call: it changes builtins");
-        watch.script.sharing.refuse();
+    if is_refused_change && has_begun_ops {
+        watch.script.sharing.refuse(&watch.script.file_name);
     }
     let is_whole = !is_writing || matches!(timeout(watch.grace, &mut writer).await, Ok(Ok(())));
     let fate = match &done {

@@ -9,11 +9,13 @@ const {
   ArrayPrototypeIncludes,
   ArrayPrototypePop,
   ArrayPrototypePush,
+  FunctionPrototypeToString,
   ObjectDefineProperty,
   ObjectFreeze,
   ObjectHasOwn,
   ObjectIs,
   ObjectPreventExtensions,
+  ObjectPrototypeIsPrototypeOf,
   ReflectApply,
   ReflectDeleteProperty,
   ReflectGetOwnPropertyDescriptor,
@@ -24,6 +26,9 @@ const {
   RegExpPrototypeExec,
   SafeMap,
   SafeSet,
+  SetPrototypeForEach,
+  StringPrototypeStartsWith,
+  SymbolPrototypeGetDescription,
   TypeError,
   uncurryThis,
 } = primordials;
@@ -46,14 +51,14 @@ const replaceable = [];
 /** All objects that two calls can both reach. */
 let shared;
 
-/** Replaces a method by one that calls it through `act`. */
+/** Replaces a method by one that calls it through `act`, which also gets that one. */
 function wrap(object, key, act) {
   const found = ReflectGetOwnPropertyDescriptor(object, key);
   if (found === undefined) return;
   const { value: original } = found;
   const wrapped = {
     [key](...args) {
-      return act(original, this, args);
+      return act(original, this, args, wrapped);
     },
   }[key];
   ObjectDefineProperty(wrapped, "length", { __proto__: null, value: original.length });
@@ -80,15 +85,19 @@ function freezesResult(object, key) {
  */
 function writable() {
   const errors = ["Error", "EvalError", "RangeError", "ReferenceError", "SyntaxError", "TypeError", "URIError", "AggregateError", "SuppressedError"];
-  const objectKeys = ["constructor", "hasOwnProperty", "isPrototypeOf", "propertyIsEnumerable", "toLocaleString", "toString", "valueOf"];
+  const objectKeys = [
+    "constructor", "hasOwnProperty", "isPrototypeOf", "propertyIsEnumerable", "toLocaleString", "toString", "valueOf",
+    "__defineGetter__", "__defineSetter__", "__lookupGetter__", "__lookupSetter__",
+  ];
   const found = [
     { __proto__: null, object: Array.prototype, keys: ["toString"] },
     { __proto__: null, object: Function.prototype, keys: ["toString"] },
     { __proto__: null, object: Object.prototype, keys: objectKeys },
+    { __proto__: null, object: Error, keys: ["stackTraceLimit"] },
   ];
   for (let i = 0; i < errors.length; i++) {
     const object = globalThis[errors[i]]?.prototype;
-    if (object !== undefined) ArrayPrototypePush(found, { __proto__: null, object, keys: ["message", "name", "toString"] });
+    if (object !== undefined) ArrayPrototypePush(found, { __proto__: null, object, keys: ["constructor", "message", "name", "toString"] });
   }
   return found;
 }
@@ -157,23 +166,55 @@ function samples() {
   return kinds;
 }
 
+/** Symbols of methods that only read their receiver, and that other objects are given to. */
+const READING = /^(?:Symbol\.|Deno\.|nodejs\.)/;
+
+/** Whether a member of the platform writes its receiver without asking what that is. */
+function writesReceiver(prototype, key) {
+  if (typeof key === "symbol") return RegExpPrototypeExec(READING, SymbolPrototypeGetDescription(key) ?? "") === null;
+  return key !== "constructor" && (prototype === Event.prototype || StringPrototypeStartsWith(key, "on"));
+}
+
 /**
- * The hidden keys of the platform can be set on frozen objects too. Its accessors with symbols as
- * names do that without asking what their receiver is.
+ * The hidden keys of the platform can be set on frozen objects too. Its members for inner use do
+ * that without asking what their receiver is. Here they get only objects of their own class that
+ * no other call reaches. An object that the engine keeps for all calls, as those of templates, is
+ * of no such class.
  */
 function refuseShared(prototype) {
+  const guard = (original) => function (...args) {
+    if (!ObjectPrototypeIsPrototypeOf(prototype, this) || shared.has(this)) throw new TypeError("Illegal invocation");
+    return ReflectApply(original, this, args);
+  };
   const keys = ReflectOwnKeys(prototype);
   for (let i = 0; i < keys.length; i++) {
     const found = ReflectGetOwnPropertyDescriptor(prototype, keys[i]);
-    if (typeof keys[i] !== "symbol" || !found.configurable || ObjectHasOwn(found, "value")) continue;
-    const guard = (accessor) => function (...args) {
-      if (shared.has(this)) throw new TypeError("Illegal invocation");
-      return ReflectApply(accessor, this, args);
-    };
+    if (!found.configurable || !writesReceiver(prototype, keys[i])) continue;
+    if (typeof found.value === "function") found.value = guard(found.value);
     if (found.get !== undefined) found.get = guard(found.get);
     if (found.set !== undefined) found.set = guard(found.set);
     ObjectDefineProperty(prototype, keys[i], found);
   }
+}
+
+/** The prototypes of the platform's classes. The engine's own are not written in JavaScript. */
+function platformPrototypes(samples) {
+  const found = new SafeSet();
+  const add = (prototype) => {
+    for (let at = prototype; typeof at === "object" && at !== null; at = ReflectGetPrototypeOf(at)) {
+      const constructor = ReflectGetOwnPropertyDescriptor(at, "constructor")?.value;
+      if (typeof constructor === "function" && StringPrototypeStartsWith(FunctionPrototypeToString(constructor), "class")) {
+        found.add(at);
+      }
+    }
+  };
+  const keys = ReflectOwnKeys(globalThis);
+  for (let i = 0; i < keys.length; i++) {
+    const { value } = ReflectGetOwnPropertyDescriptor(globalThis, keys[i]);
+    if (typeof value === "function") add(ReflectGetOwnPropertyDescriptor(value, "prototype")?.value);
+  }
+  for (let i = 0; i < samples.length; i++) add(ReflectGetPrototypeOf(samples[i]));
+  return found;
 }
 
 /** Getters return objects whose getters return objects. */
@@ -254,11 +295,15 @@ function harden() {
   }
   freezesResult(Performance.prototype, "mark");
   freezesResult(Performance.prototype, "measure");
-  refuseShared(Headers.prototype);
-  refuseShared(Request.prototype);
-  refuseShared(Response.prototype);
+  // The engine's `captureStackTrace` leaves a hidden key on the object.
+  wrap(Error, "captureStackTrace", (original, receiver, { 0: object, 1: above }, wrapped) => {
+    if (object === globalThis) isSpent = true;
+    return ReflectApply(original, receiver, [object, above ?? wrapped]);
+  });
   shared = new SafeSet();
-  shared = freezeAll(roots(), samples(), writable());
+  const kinds = samples();
+  SetPrototypeForEach(platformPrototypes(kinds), refuseShared);
+  shared = freezeAll(roots(), kinds, writable());
   forgetMatch();
   const keys = ReflectOwnKeys(globalThis);
   const known = new SafeSet();
@@ -267,10 +312,7 @@ function harden() {
     known.add(keys[i]);
     ArrayPrototypePush(properties, ReflectGetOwnPropertyDescriptor(globalThis, keys[i]));
   }
-  const { get } = ReflectGetOwnPropertyDescriptor(new Error(), "stack");
-  const prototype = ReflectGetPrototypeOf(globalThis);
-  const stackOf = get === undefined ? () => undefined : uncurryThis(get);
-  baseline = { __proto__: null, keys, known, properties, prototype, stackOf, stack: stackOf(globalThis) };
+  baseline = { __proto__: null, keys, known, properties, prototype: ReflectGetPrototypeOf(globalThis) };
 }
 
 function isSame(key, was) {
@@ -281,7 +323,7 @@ function isSame(key, was) {
 
 /** Removes what was added to the global object, and compares the rest. */
 function isGlobalRestored() {
-  const { keys, known, properties, prototype, stackOf, stack } = baseline;
+  const { keys, known, properties, prototype } = baseline;
   const found = ReflectOwnKeys(globalThis);
   if (found.length > keys.length + MAX_ADDED) return false;
   for (let i = 0; i < found.length; i++) {
@@ -293,9 +335,7 @@ function isGlobalRestored() {
     // The order is a state too.
     if (left[i] !== keys[i] || !isSame(keys[i], properties[i])) return false;
   }
-  // The engine's `captureStackTrace` leaves a hidden key, which only the getter of `stack` sees.
-  return ReflectIsExtensible(globalThis) && ReflectGetPrototypeOf(globalThis) === prototype &&
-    stackOf(globalThis) === stack;
+  return ReflectIsExtensible(globalThis) && ReflectGetPrototypeOf(globalThis) === prototype;
 }
 
 /** Gives the properties that a call can assign their values again. */

@@ -63,6 +63,16 @@ const LEFT: &[(&str, &str)] = &[
             { try { return `${accessor(Request, 'headers').get.call(on)?.left}` } catch { return 'undefined' } })"),
     ("try { accessor(Request, 'signal').get.call(Math).left = 1 } catch {}",
         "(() => { try { return `${accessor(Request, 'signal').get.call(Math).left}` } catch { return 'undefined' } })()"),
+    ("for (const on of shared()) try { named(AbortSignal, '[[add]]').call(on, () => { globalThis.heard = 1 }) } catch {}",
+        "(shared().forEach((on) => { try { named(AbortSignal, '[[runAbortSteps]]').call(on) } catch {} }), typeof heard)"),
+    ("for (const on of shared()) for (const key of ['stopPropagation', 'stopImmediatePropagation']) try { Event.prototype[key].call(on) } catch {}",
+        "shared().map((on) => { try { return `${Object.getOwnPropertyDescriptor(Event.prototype, 'cancelBubble').get.call(on)}` } catch { return 'undefined' } })"),
+    ("try { accessor(Request, 'headers').set.call(template(), { left: 1 }) } catch {}",
+        "(() => { try { return `${accessor(Request, 'headers').get.call(template())?.left}` } catch { return 'undefined' } })()"),
+    ("for (const on of shared()) try { named(ReadableStreamDefaultController, '[[CancelSteps]]').call(on) } catch {}",
+        "shared().map((on) => { try { return `${named(ReadableStreamDefaultController, '[[PullSteps]]').call(on, {})}` } catch (error) { return error.message } })"),
+    ("Error.captureStackTrace(globalThis); Object.getOwnPropertyDescriptor(new Error(), 'stack')?.set?.call(globalThis, undefined); delete globalThis.stack",
+        "(Object.getOwnPropertyDescriptor(new Error(), 'stack')?.set?.call(Object.create(globalThis), 'x'), `${Object.getOwnPropertyDescriptor(new Error(), 'stack')?.get?.call(globalThis)}`)"),
     ("Reflect.set(new CountQueuingStrategy({ highWaterMark: 1 }).size, 'left', 1)",
         "typeof new CountQueuingStrategy({ highWaterMark: 1 }).size.left"),
     ("Reflect.set(new ByteLengthQueuingStrategy({ highWaterMark: 1 }).size, 'left', 1)",
@@ -97,8 +107,13 @@ fn code(leave: &str, notice: &str) -> String {
     format!(
         "const rest = () => new Promise((done) => setTimeout(done, 20));
          const symbol = (of, name) => Reflect.ownKeys(of.prototype).find((key) => String(key) === `Symbol(${{name}})`);
+         const named = (of, name) => of.prototype[symbol(of, name)];
+         const template = () => ((strings) => strings)`left`;
+         const shared = () => [Math, JSON, context_api, template(), Object.prototype, AbortSignal.prototype, performance];
+         let context_api;
          const accessor = (of, name) => Object.getOwnPropertyDescriptor(of.prototype, symbol(of, name));
          export async function execute(input, context) {{
+             context_api = context.api;
              if (input === 'leave') {{ {leave}; return null }}
              return [{notice}];
          }}"
@@ -177,6 +192,34 @@ fn no_object_keeps_a_mark() {
         }
         calls.sandbox.close().await;
     });
+}
+
+/// Calls every member of every prototype on shared objects.
+const RECEIVERS: &str = include_str!("../../golden/receivers.js");
+
+#[test]
+fn no_member_of_a_prototype_leaves_a_trace_on_a_shared_object() {
+    for order in [[false, true], [true, false]] {
+        block_on(async {
+            let calls = Calls::of(RECEIVERS).await;
+            calls.value(json!(order[0])).await;
+            let first = [calls.value(json!(order[0])).await, calls.value(json!(order[1])).await];
+            let process = calls.process();
+            for _ in 0..2 {
+                for (is_reversed, first) in order.into_iter().zip(&first) {
+                    let found = calls.value(json!(is_reversed)).await;
+                    let lines = |value: &Value| value.as_array().unwrap().clone();
+                    let differing: Vec<_> =
+                        lines(first).into_iter().zip(lines(&found)).filter(|(a, b)| a != b).collect();
+                    assert!(differing.is_empty() && lines(first).len() > 2000, "{differing:?}");
+                }
+            }
+            if shows_children() {
+                assert_eq!(calls.process(), process, "only a process that is kept shows what it kept");
+            }
+            calls.sandbox.close().await;
+        });
+    }
 }
 
 #[test]

@@ -103,18 +103,59 @@ fn objects_of_a_tool_can_replace_what_they_inherit() {
 #[test]
 fn text_that_only_looks_like_a_refused_change_costs_no_process() {
     block_on(async {
-        let calls = Calls::of("export function execute(city) { throw new Error(`unknown city: ${city}`) }").await;
-        for _ in 0..3 {
-            let failure = calls.run(json!("TypeError is not extensible")).await.result.unwrap_err();
-            assert!(!failure.is_retryable, "{failure}");
+        let calls = Calls::of(
+            "export function execute(city) { if (city === null) return Object.isFrozen(Map.prototype);
+                throw new Error(`unknown city: ${city}`) }",
+        )
+        .await;
+        for text in ["TypeError: Cannot set property x", "Array is not extensible", "'get' on proxy: no"] {
+            calls.value(Value::Null).await;
+            let failure = calls.run(json!(text)).await.result.unwrap_err();
+            assert!(failure.message.ends_with(text) && !failure.is_retryable, "{failure}");
         }
-        if super::shows_children() {
-            let before = calls.process();
-            calls.run(json!("TypeError is not extensible")).await.result.unwrap_err();
-            assert_eq!(calls.process(), before);
-        }
+        assert_eq!(calls.value(Value::Null).await, true);
         calls.sandbox.close().await;
     });
+}
+
+#[test]
+fn tools_that_stumble_over_frozen_builtins_get_their_own_processes() {
+    for (code, expected) in [
+        (
+            "const log = new Proxy(console, { get: (on, key) => (...all) => on[key](...all) });
+          export function execute() { log.info('a'); return 1 }",
+            json!(1),
+        ),
+        (
+            "const mine = new Proxy(Math, { get: (on, key) => key === 'random' ? () => 4 : Reflect.get(on, key) });
+          export const execute = () => mine.random()",
+            json!(4),
+        ),
+        (
+            "export function execute() { try { Map.prototype.left = 1 } catch (error) { throw new Error(`no: ${error.message}`) } return 1 }",
+            json!(1),
+        ),
+        ("Object.setPrototypeOf(Map, class {}); export const execute = () => 1", json!(1)),
+    ] {
+        is_always(code, &expected);
+    }
+}
+
+#[test]
+fn ordinary_code_for_errors_and_words_shares_a_process() {
+    is_always(
+        "function Mine(text) { this.message = text }
+         Mine.prototype = Object.create(Error.prototype);
+         Mine.prototype.constructor = Mine;
+         Error.stackTraceLimit = 3;
+         const deep = (n) => n === 0 ? new Error('deep').stack.split('\\n').length : deep(n - 1);
+         export function execute() {
+             const counts = {};
+             for (const word of ['__lookupGetter__', '__defineSetter__', 'constructor']) counts[word] = 1;
+             return [new Mine('a').constructor.name, deep(20), Object.keys(counts).length, Object.isFrozen(Map.prototype) !== undefined];
+         }",
+        &json!(["Mine", 4, 3, true]),
+    );
 }
 
 #[test]
