@@ -76,7 +76,10 @@ impl Fake {
     }
 
     pub fn executors(self: &Arc<Self>) -> Executors {
-        Executors::new().with_code(self.clone()).with_native("builtin", self.clone()).with_native("http", self.clone())
+        let kinds = ["builtin", "http", "mcp"];
+        kinds
+            .into_iter()
+            .fold(Executors::new().with_code(self.clone()), |all, kind| all.with_native(kind, self.clone()))
     }
 
     /// From now on every tool is loaded.
