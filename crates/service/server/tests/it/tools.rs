@@ -146,7 +146,7 @@ async fn tools_are_ranked_for_a_text_among_those_that_the_caller_can_call() {
     // A subagent cannot call the native tool; a profile in the query narrows too.
     let (_, subagent) = world.agent_of(tenant, &[Role::Emitter], Profile::Subagent).await;
     for (path, token) in [("/tools?for=weather", &subagent), ("/tools?for=weather&profile=subagent", &token)] {
-        assert_eq!(names(&world.get(path, token).await.ok().json()["tools"]), Vec::<&str>::new());
+        assert_eq!(names(&world.get(path, token).await.ok().json()["tools"]), ["sky__forecast"]);
     }
     world.get("/tools?for=", &token).await.violation("for");
     world.get(&format!("/tools?for={}", "x".repeat(1001)), &token).await.violation("for");
