@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
-use rcrt_breadcrumb::{Catalog, Profile, Registration};
+use rcrt_breadcrumb::{Catalog, Registration};
 use rcrt_tool_search::{Meaning, Question, ToolSearch};
 use serde_json::json;
 use uuid::Uuid;
@@ -94,9 +94,6 @@ fn what_cannot_be_called_is_not_found_and_changes_no_score() {
         let allows = |tool: &Registration| tool.source.to_string() != "mcp:secret";
         assert_eq!(all.tools(&question(text), allows, 50), open.tools(&question(text), |_| true, 50), "{text}");
     }
-    let scheduled = |tool: &Registration| Profile::Scheduled.allows(&tool.name, &tool.source);
-    let found = all.tools(&question("send the issue"), scheduled, 50);
-    assert_eq!(found.iter().map(|one| one.name.as_str()).collect::<Vec<_>>(), ["sendMessage"]);
 }
 
 #[test]

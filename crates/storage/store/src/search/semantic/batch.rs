@@ -60,9 +60,26 @@ pub(super) async fn embed(
         return Ok(BatchOutcome::Nothing);
     }
     let ids: Vec<Uuid> = claimed.iter().map(|(id, _)| *id).collect();
-    let mut gone: Vec<Uuid> = ids.clone();
+    let outcome = embed_claimed(database, embedder, owner_id, model, &claimed, &ids).await;
+    if !matches!(outcome, Ok(BatchOutcome::Done))
+        && let Err(error) = requeue(database, owner_id, &ids).await
+    {
+        return outcome.and(Err(error));
+    }
+    outcome
+}
+
+async fn embed_claimed(
+    database: &Arc<Database>,
+    embedder: &dyn Embedder,
+    owner_id: Uuid,
+    model: i32,
+    claimed: &[Claimed],
+    ids: &[Uuid],
+) -> Result<BatchOutcome> {
+    let mut gone = ids.to_vec();
     let mut wanted = Vec::new();
-    for record in read(database, owner_id, model, &ids).await? {
+    for record in read(database, owner_id, model, ids).await? {
         if !text::may_embed(read_sensitivity(&record.sensitivity), embedder.is_local()) {
             continue;
         }
@@ -76,13 +93,10 @@ pub(super) async fn embed(
     }
     let vectors = match vectors(embedder, &wanted).await {
         Ok(vectors) => vectors,
-        Err(error) => {
-            requeue(database, owner_id, &ids).await?;
-            return Ok(BatchOutcome::Failed(error));
-        }
+        Err(error) => return Ok(BatchOutcome::Failed(error)),
     };
     let kept = wanted.iter().zip(&vectors).filter_map(|(wanted, vector)| Some((wanted, vector.as_deref()?)));
-    keep(database, owner_id, model, &claimed, &gone, &kept.collect::<Vec<_>>()).await?;
+    keep(database, owner_id, model, claimed, &gone, &kept.collect::<Vec<_>>()).await?;
     Ok(BatchOutcome::Done)
 }
 

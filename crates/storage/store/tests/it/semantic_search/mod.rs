@@ -71,7 +71,7 @@ impl World {
     }
 
     /// Waits until the query returns `wanted`, and looks each time the store reports work. Gives up
-    /// when its result does not change for two minutes.
+    /// when its result does not change for five minutes: a batch that was lost waits for two.
     async fn until(&self, sql: &'static str, wanted: i64) {
         let mut changes = self.store.embedding_changes().unwrap();
         let mut count = self.count(sql).await;
@@ -83,7 +83,7 @@ impl World {
                     count = self.count(sql).await;
                 }
             };
-            let waited = tokio::time::timeout(Duration::from_mins(2), changed).await;
+            let waited = tokio::time::timeout(Duration::from_mins(5), changed).await;
             assert!(waited.is_ok(), "{sql} is {before}, not {wanted}, and does not change");
         }
     }
