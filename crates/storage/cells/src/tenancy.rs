@@ -39,12 +39,17 @@ impl Cells {
         }
         let cell = match named {
             Some(named) => named.to_owned(),
-            None => directory::default_cell(&self.directory).await.map_err(unreadable)?,
+            None => directory::default_cell(&self.directory).await.map_err(|error| unreadable(&error))?,
         };
         if cell == HOME {
             return Ok(None);
         }
-        if !directory::cells(&self.directory).await.map_err(unreadable)?.iter().any(|(name, _)| *name == cell) {
+        if !directory::cells(&self.directory)
+            .await
+            .map_err(|error| unreadable(&error))?
+            .iter()
+            .any(|(name, _)| *name == cell)
+        {
             let what = format!("is {cell:?}, and there is no such cell; `rcrt cell list` shows them");
             return Err(Violations::one("cell", what).into());
         }
@@ -54,7 +59,7 @@ impl Cells {
 
     /// Lets a tenant that nobody has written for yet begin in this cell.
     async fn place(&self, id: Uuid, cell: &str) -> Result<()> {
-        directory::place(&self.directory, id, cell).await.map_err(unreadable)?;
+        directory::place(&self.directory, id, cell).await.map_err(|error| unreadable(&error))?;
         // Then its first agent is known to every server.
         tokio::time::sleep(SETTLE).await;
         self.routes.entered(id, cell).await
@@ -71,7 +76,7 @@ impl Cells {
     }
 }
 
-fn unreadable(error: sqlx::Error) -> StoreError {
+fn unreadable(error: &sqlx::Error) -> StoreError {
     tracing::warn!(%error, "the directory of cells does not respond");
     StoreError::Unavailable("the directory of cells cannot be reached".into())
 }
@@ -143,7 +148,7 @@ impl TenancyDecorator for Cells {
 
     async fn delete_tenant(&self, id: Uuid) -> Result<()> {
         // Where this process last saw it, its rows can be gone already.
-        let cell = directory::cell(&self.directory, id).await.map_err(unreadable)?;
+        let cell = directory::cell(&self.directory, id).await.map_err(|error| unreadable(&error))?;
         self.routes.entered(id, &cell).await?;
         if let Some(store) = self.elsewhere(id)? {
             // Only the first cell knows of the others, and it is asked last.
