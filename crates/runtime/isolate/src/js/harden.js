@@ -131,6 +131,33 @@ function roots() {
   return [globalThis, crypto, crypto.subtle, performance, makeContext('{"request":{"id":""},"secrets":{}}')];
 }
 
+/** The platform's symbol with this name among the members of a prototype. */
+function symbolOf(prototype, name) {
+  const keys = ReflectOwnKeys(prototype);
+  for (let i = 0; i < keys.length; i++) {
+    if (typeof keys[i] === "symbol" && SymbolPrototypeGetDescription(keys[i]) === name) return keys[i];
+  }
+  return undefined;
+}
+
+/** What the platform gives to code that takes the place of its own. */
+function given() {
+  const found = [];
+  const add = (value) => ArrayPrototypePush(found, value);
+  const pull = symbolOf(ReadableStreamDefaultController.prototype, "[[PullSteps]]");
+  const pulled = () => new ReadableStream({ start: (controller) => ObjectDefineProperty(controller, pull, { __proto__: null, value: add }) });
+  pulled().getReader().read();
+  pulled().values().next();
+  let bytes;
+  new ReadableStream({ type: "bytes", start: (controller) => (bytes = controller) });
+  add(thrownBy(() => ReadableByteStreamController.prototype[pull].call(bytes)));
+  Error.prepareStackTrace = (_error, sites) => sites;
+  const sites = new Error().stack;
+  delete Error.prepareStackTrace;
+  if (typeof sites === "object") add(sites[0]);
+  return found;
+}
+
 /** One object for each kind whose inner functions or prototype no global name leads to. */
 function samples() {
   const { port1, port2 } = new MessageChannel();
@@ -300,8 +327,16 @@ function harden() {
     if (object === globalThis) isSpent = true;
     return ReflectApply(original, receiver, [object, above ?? wrapped]);
   });
+  wrap(EventTarget.prototype, "dispatchEvent", (original, receiver, args) => {
+    if (shared.has(args[0])) throw new TypeError("Illegal invocation");
+    return ReflectApply(original, receiver, args);
+  });
+  // The platform and this file look it up by its name.
+  ObjectDefineProperty(globalThis, "globalThis", { __proto__: null, writable: false, configurable: false });
   shared = new SafeSet();
   const kinds = samples();
+  const others = given();
+  for (let i = 0; i < others.length; i++) ArrayPrototypePush(kinds, others[i]);
   SetPrototypeForEach(platformPrototypes(kinds), refuseShared);
   shared = freezeAll(roots(), kinds, writable());
   forgetMatch();

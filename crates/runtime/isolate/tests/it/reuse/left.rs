@@ -73,6 +73,27 @@ const LEFT: &[(&str, &str)] = &[
         "shared().map((on) => { try { return `${named(ReadableStreamDefaultController, '[[PullSteps]]').call(on, {})}` } catch (error) { return error.message } })"),
     ("Error.captureStackTrace(globalThis); Object.getOwnPropertyDescriptor(new Error(), 'stack')?.set?.call(globalThis, undefined); delete globalThis.stack",
         "(Object.getOwnPropertyDescriptor(new Error(), 'stack')?.set?.call(Object.create(globalThis), 'x'), `${Object.getOwnPropertyDescriptor(new Error(), 'stack')?.get?.call(globalThis)}`)"),
+    ("const fake = Object.create(null); Reflect.set(globalThis, 'globalThis', fake); Reflect.set(globalThis, 'left', 1)",
+        "[typeof left, typeof globalThis.left]"),
+    ("const of = globalThis; Reflect.set(of, 'globalThis', {}); Error.captureStackTrace(of); Object.getOwnPropertyDescriptor(new Error(), 'stack')?.set?.call(of, 'secret'); delete of.stack",
+        "`${Object.getOwnPropertyDescriptor(new Error(), 'stack')?.get?.call(globalThis)}`"),
+    ("const of = globalThis; Reflect.set(of, 'globalThis', Math); Reflect.set(new CountQueuingStrategy({ highWaterMark: 1 }).size, 'left', 1); Reflect.set(of, 'globalThis', of)",
+        "(() => { const of = globalThis; Reflect.set(of, 'globalThis', Math); const { size } = new CountQueuingStrategy({ highWaterMark: 1 }); Reflect.set(of, 'globalThis', of); return typeof size.left })()"),
+    ("let given; const pull = symbol(ReadableStreamDefaultController, '[[PullSteps]]');
+        const stream = new ReadableStream({ start: (to) => { to[pull] = (request) => { given = request } } });
+        stream.getReader().read(); Reflect.set(Reflect.getPrototypeOf(given), 'closeSteps', () => { globalThis.heard = 1 })",
+        "(await new ReadableStream({ start: (to) => to.close() }).getReader().read(), typeof heard)"),
+    ("let bytes; new ReadableStream({ type: 'bytes', start: (to) => { bytes = to } });
+        try { bytes[symbol(ReadableByteStreamController, '[[PullSteps]]')]() } catch (error) { Reflect.set(Reflect.getPrototypeOf(error), 'left', 1) }",
+        "(() => { let bytes; new ReadableStream({ type: 'bytes', start: (to) => { bytes = to } });
+            try { bytes[symbol(ReadableByteStreamController, '[[PullSteps]]')](); return 1 } catch (error) { return typeof error.left } })()"),
+    ("const real = Error; let sites; globalThis.Error = function () {}; globalThis.Error.prepareStackTrace = (_, all) => { sites = all; return '' };
+        try { null.x } catch (error) { error.stack } globalThis.Error = real; if (sites) Reflect.set(Reflect.getPrototypeOf(sites[0]), 'left', 1)",
+        "(() => { const real = Error; let sites; globalThis.Error = function () {}; globalThis.Error.prepareStackTrace = (_, all) => { sites = all; return '' };
+            try { null.x } catch (error) { error.stack } globalThis.Error = real; return sites === undefined ? 'none' : typeof sites[0].left })()"),
+    ("const event = globalThis; event.type = 'x'; event.eventPhase = 0; const target = new EventTarget(); target.addEventListener('x', () => {});
+        try { target.dispatchEvent(event) } catch {} delete event.type; delete event.eventPhase",
+        "(() => { try { new EventTarget().dispatchEvent(globalThis); return 1 } catch (error) { return error.message } })()"),
     ("Reflect.set(new CountQueuingStrategy({ highWaterMark: 1 }).size, 'left', 1)",
         "typeof new CountQueuingStrategy({ highWaterMark: 1 }).size.left"),
     ("Reflect.set(new ByteLengthQueuingStrategy({ highWaterMark: 1 }).size, 'left', 1)",
