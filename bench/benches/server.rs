@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use chrono::{DateTime, Utc};
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use rcrt_breadcrumb::{
     AgentInfo, AgentStatus, Breadcrumbs, Identity, Profile, Role, StoreError, Tenancy, TenancyDecorator, TokenRecord,
@@ -32,7 +33,7 @@ fn agent() -> AgentInfo {
         roles: Role::ALL.to_vec(),
         profile: Profile::Main,
         tools: None,
-        created_at: chrono::DateTime::UNIX_EPOCH,
+        created_at: DateTime::UNIX_EPOCH,
     }
 }
 
@@ -53,6 +54,10 @@ impl TenancyDecorator for OneTenant {
 
     async fn record_tokens(&self, _: Vec<TokenRecord>) -> Result<(), StoreError> {
         Ok(())
+    }
+
+    async fn recently_changed_agents(&self) -> Result<Vec<(Uuid, Uuid, DateTime<Utc>)>, StoreError> {
+        Ok(Vec::new())
     }
 
     async fn ping(&self) -> Result<(), StoreError> {
