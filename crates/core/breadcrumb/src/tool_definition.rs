@@ -194,19 +194,20 @@ impl ToolDefinition {
         description: Option<&str>,
         semantic_version: Option<&str>,
     ) -> Result<(Self, Violations), Violations> {
-        let (found, ignored, misspelled) = (Violations::default(), Violations::default(), Violations::default());
-        let mut fields = Fields { context, found, ignored, misspelled };
-        let name = fields.tool_name();
-        let description = fields.text("description").or_else(|| description.map(str::to_owned)).unwrap_or_default();
-        let version = fields.text("version").or_else(|| semantic_version.map(str::to_owned)).unwrap_or_default();
-        let mut definition = match schema_name {
-            schema_names::TOOL_CODE => Self::read_code(&mut fields, name, description, version),
-            schema_names::TOOL_V1 => Self::read_legacy(&mut fields, name, description, version),
+        let read = match schema_name {
+            schema_names::TOOL_CODE => Self::read_code,
+            schema_names::TOOL_V1 => Self::read_legacy,
             other => {
                 let known = format!("{} or {}", schema_names::TOOL_CODE, schema_names::TOOL_V1);
                 return Err(Violations::one("schema_name", format!("is {other:?}; a tool is a {known}")));
             }
         };
+        let (found, ignored, misspelled) = (Violations::default(), Violations::default(), Violations::default());
+        let mut fields = Fields { context, found, ignored, misspelled };
+        let name = fields.tool_name();
+        let description = fields.text("description").or_else(|| description.map(str::to_owned)).unwrap_or_default();
+        let version = fields.text("version").or_else(|| semantic_version.map(str::to_owned)).unwrap_or_default();
+        let mut definition = read(&mut fields, name, description, version);
         (definition.ignored, definition.misspelled) = (fields.ignored, fields.misspelled);
         Ok((definition, fields.found))
     }
