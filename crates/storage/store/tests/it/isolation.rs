@@ -11,23 +11,7 @@ use sqlx::{AssertSqlSafe, Connection, PgConnection};
 use uuid::Uuid;
 
 use crate::harness::StoreHarness;
-
-/// Tables that belong to no tenant. The role has no rights on them, except to read the models.
-const SHARED: [&str; 13] = [
-    "_sqlx_migrations",
-    "cell_home",
-    "cell_identity",
-    "cells",
-    "embedding_models",
-    "event_bases",
-    "event_ranges",
-    "fenced_tenants",
-    "follower_leases",
-    "restores",
-    "retention",
-    "tenant_cells",
-    "tenants",
-];
+use crate::schema::SHARED;
 
 /// All tables with rows of tenants, each without its partitions.
 async fn tables(admin: &mut PgConnection) -> Vec<String> {
