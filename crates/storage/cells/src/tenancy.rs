@@ -39,17 +39,13 @@ impl Cells {
         }
         let cell = match named {
             Some(named) => named.to_owned(),
-            None => directory::default_cell(&self.directory).await.map_err(|error| unreadable(&error))?,
+            None => of_directory(directory::default_cell(&self.directory).await)?,
         };
         if cell == HOME {
             return Ok(None);
         }
-        if !directory::cells(&self.directory)
-            .await
-            .map_err(|error| unreadable(&error))?
-            .iter()
-            .any(|(name, _)| *name == cell)
-        {
+        let cells = of_directory(directory::cells(&self.directory).await)?;
+        if !cells.iter().any(|(name, _)| *name == cell) {
             let what = format!("is {cell:?}, and there is no such cell; `rcrt cell list` shows them");
             return Err(Violations::one("cell", what).into());
         }
@@ -57,9 +53,9 @@ impl Cells {
         Ok(Some(cell))
     }
 
-    /// Lets a tenant that nobody has written for yet begin in this cell.
+    /// Lets a tenant without records begin in this cell.
     async fn place(&self, id: Uuid, cell: &str) -> Result<()> {
-        directory::place(&self.directory, id, cell).await.map_err(|error| unreadable(&error))?;
+        of_directory(directory::place(&self.directory, id, cell).await)?;
         // Then its first agent is known to every server.
         tokio::time::sleep(SETTLE).await;
         self.routes.entered(id, cell).await
@@ -76,9 +72,11 @@ impl Cells {
     }
 }
 
-fn unreadable(error: &sqlx::Error) -> StoreError {
-    tracing::warn!(%error, "the directory of cells does not respond");
-    StoreError::Unavailable("the directory of cells cannot be reached".into())
+fn of_directory<T>(answer: std::result::Result<T, sqlx::Error>) -> Result<T> {
+    answer.map_err(|error| {
+        tracing::warn!(%error, "the directory of cells does not respond");
+        StoreError::Unavailable("the directory of cells cannot be reached".into())
+    })
 }
 
 /// What all cells that respond have. A cell that does not respond is missing, and logged. An error
@@ -148,7 +146,7 @@ impl TenancyDecorator for Cells {
 
     async fn delete_tenant(&self, id: Uuid) -> Result<()> {
         // Where this process last saw it, its rows can be gone already.
-        let cell = directory::cell(&self.directory, id).await.map_err(|error| unreadable(&error))?;
+        let cell = of_directory(directory::cell(&self.directory, id).await)?;
         self.routes.entered(id, &cell).await?;
         if let Some(store) = self.elsewhere(id)? {
             // Only the first cell knows of the others, and it is asked last.
