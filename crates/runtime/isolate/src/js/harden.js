@@ -140,10 +140,9 @@ function symbolOf(prototype, name) {
   return undefined;
 }
 
-/** What the platform gives to code that takes the place of its own. */
-function given() {
-  const found = [];
-  const add = (value) => ArrayPrototypePush(found, value);
+/** Adds what the platform gives to code that takes the place of its own. */
+function addGiven(kinds) {
+  const add = (value) => ArrayPrototypePush(kinds, value);
   const pull = symbolOf(ReadableStreamDefaultController.prototype, "[[PullSteps]]");
   const pulled = () => new ReadableStream({ start: (controller) => ObjectDefineProperty(controller, pull, { __proto__: null, value: add }) });
   pulled().getReader().read();
@@ -155,7 +154,6 @@ function given() {
   const sites = new Error().stack;
   delete Error.prepareStackTrace;
   if (typeof sites === "object") add(sites[0]);
-  return found;
 }
 
 /** One object for each kind whose inner functions or prototype no global name leads to. */
@@ -181,6 +179,7 @@ function samples() {
     new File([], "f"), new CloseEvent("e"), new ProgressEvent("e"),
     port1,
   ];
+  addGiven(kinds);
   if (typeof Iterator === "function") {
     ArrayPrototypePush(kinds, Iterator.from({ next() {} }));
     ArrayPrototypePush(kinds, [].values().map(() => 0));
@@ -335,8 +334,6 @@ function harden() {
   ObjectDefineProperty(globalThis, "globalThis", { __proto__: null, writable: false, configurable: false });
   shared = new SafeSet();
   const kinds = samples();
-  const others = given();
-  for (let i = 0; i < others.length; i++) ArrayPrototypePush(kinds, others[i]);
   SetPrototypeForEach(platformPrototypes(kinds), refuseShared);
   shared = freezeAll(roots(), kinds, writable());
   forgetMatch();
