@@ -4,11 +4,16 @@ import contextlib
 import importlib.machinery
 import importlib.util
 import io
+import sys
 import tempfile
 import unittest
 from pathlib import Path
 
 from stage import ROOT, Stage
+
+
+# What the script itself imports is beside it.
+sys.path.insert(0, str(ROOT / "build"))
 
 
 def load():
