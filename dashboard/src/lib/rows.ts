@@ -23,7 +23,7 @@ export interface Row {
 }
 
 export class Rows {
-  /** Oldest first. A row is replaced when it changes, so that an unchanged one is not drawn anew. */
+  /** Oldest first. A row is replaced when it changes, so that an unchanged one is not drawn again. */
   #rows: Row[] = [];
   /** The index, from the newest, of the row that stays in its place when others come or go. */
   pivot = 0;

@@ -6,7 +6,7 @@ import type { Request } from "./worker";
 
 export type Listener = (changes: Change[]) => void;
 
-/** How long a list waits after a change before it is read anew. */
+/** How long a list waits after a change before it is read again. */
 const REFRESH_MS = 500;
 
 class Stream {

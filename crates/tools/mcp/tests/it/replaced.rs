@@ -13,7 +13,7 @@ use crate::server::{Era, Server, tool};
 
 #[tokio::test]
 async fn a_server_that_is_down_at_start_gets_its_tools_when_it_comes_up() {
-    // Until it listens, connections are refused, and nobody else gets the port.
+    // Until it listens, connections are refused, and no other process gets the port.
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind((LOOPBACK, 0).into()).unwrap();
     let port = socket.local_addr().unwrap().port();
