@@ -35,7 +35,7 @@ pub async fn run(isolate: &mut Isolate, link: &Link, Work { start, cache, .. }: 
     }
     let found = match start.javascript {
         Some(javascript) if start.isolation == Isolation::Call => {
-            match tool_module::harden(isolate, &start.file_name, &javascript) {
+            match tool_module::adopt(isolate, &start.file_name, &javascript) {
                 Ok(()) => tool_module::evaluate(isolate, start.hrtime, cache.as_deref()).await,
                 Err(error) => Err(error),
             }
@@ -160,6 +160,19 @@ pub async fn warm_up(isolate: &mut Isolate, name: &str) -> Result<(), CoreError>
     let receiver = v8::undefined(scope).into();
     v8::Local::new(scope, &isolate.prepare).call(scope, receiver, &[]);
     Ok(())
+}
+
+/// The same in a hardened isolate, as a call of a shared process runs: it compiles what such calls
+/// run through. Returns whether another call can follow, which is so unless there is a defect.
+pub async fn warm_up_hardened(isolate: &mut Isolate, name: &str, memory_mb: u64) -> Result<bool, CoreError> {
+    tool_module::adopt(isolate, name, WARM_UP_TOOL)?;
+    if let Some(execute) = tool_module::evaluate(isolate, false, None).await? {
+        invoke(isolate, execute, r#"{"a":1,"b":2}"#, NO_CONTEXT).await?;
+        if settle(isolate).await {
+            tool_module::clean(isolate, memory_mb);
+        }
+    }
+    Ok(isolate.module.take().is_some_and(|tool| tool.is_clean))
 }
 
 /// Calls `invoke` of `main.js` and returns its text.

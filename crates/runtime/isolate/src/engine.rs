@@ -61,6 +61,8 @@ pub struct Isolate {
     pub clean: v8::Global<v8::Function>,
     /// The tool's `execute` that an earlier call kept with all its state.
     pub execute: Option<v8::Global<v8::Function>>,
+    /// Calls can follow each other in its realm.
+    pub is_hardened: bool,
     /// The tool's module, if each call evaluates it again in this isolate.
     pub module: Option<ToolModule>,
     /// Heap limit with which the isolate was created, in MiB.
@@ -125,6 +127,7 @@ impl Isolate {
             harden,
             clean,
             execute: None,
+            is_hardened: false,
             module: None,
             made_for: memory_mb,
             heap_limit,
@@ -132,6 +135,25 @@ impl Isolate {
             main,
             stop: stop.clone(),
         })
+    }
+
+    /// Makes the isolate that the thread had before this one its current isolate again. Only the
+    /// current isolate can run code or be dropped.
+    pub fn suspend(&mut self) {
+        // SAFETY: it is the thread's current isolate: it was created or resumed last.
+        #[allow(unsafe_code)]
+        unsafe {
+            self.runtime.v8_isolate().exit();
+        }
+    }
+
+    /// Makes it the thread's current isolate.
+    pub fn resume(&mut self) {
+        // SAFETY: isolates do not leave their thread.
+        #[allow(unsafe_code)]
+        unsafe {
+            self.runtime.v8_isolate().enter();
+        }
     }
 
     /// Whether it belongs to one script, whose next call does not bring the code.

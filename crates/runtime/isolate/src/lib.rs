@@ -18,6 +18,7 @@ pub mod generators;
 mod inbox;
 #[cfg_attr(not(target_os = "linux"), allow(dead_code))]
 mod isolate_fork;
+mod isolates;
 mod jail;
 mod link;
 mod loader;

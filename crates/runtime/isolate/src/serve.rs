@@ -23,6 +23,7 @@ use crate::crypto_thread;
 use crate::engine::{self, Isolate};
 use crate::inbox::{Frames, Inbox};
 use crate::isolate_fork::{self, IsolateTurn};
+use crate::isolates::Isolates;
 use crate::jail::{self, OwnMemory, OwnProcFolder};
 use crate::link::Link;
 use crate::memory::Meter;
@@ -54,12 +55,12 @@ pub fn serve(jailed: Jailed, startup: Option<&'static [u8]>, memory: OwnProcFold
     let meter = Meter::default();
     let served = crypto_thread::runtime(&meter).map_err(WorkerError::Threads)?.block_on(async {
         let isolate = Isolate::new(startup, memory_mb, &link, &stop).map_err(WorkerError::Engine)?;
-        Serving { socket, link, stop, meter, startup, memory_mb, protections, own, turn: None }.serve(isolate).await
+        Serving { socket, link, stop, meter, startup, memory_mb, protections, own, turn: None }.serve(isolate.into()).await
     });
     exit(&served, 0)
 }
 
-/// A process in its jail, not sealed yet, that has an isolate.
+/// A process in its jail, not sealed yet.
 pub struct Serving {
     pub socket: UnixStream,
     pub link: Link,
@@ -76,7 +77,7 @@ pub struct Serving {
 
 impl Serving {
     /// Starts the threads beside the isolate's and serves calls.
-    pub async fn serve(self, isolate: Isolate) -> Result<(), WorkerError> {
+    pub async fn serve(self, isolates: Isolates) -> Result<(), WorkerError> {
         let Self { socket, link, stop, meter, startup, memory_mb, protections, own, turn } = self;
         link.use_socket(&socket).map_err(FrameError::Io)?;
         crypto_thread::start();
@@ -87,7 +88,7 @@ impl Serving {
         frames.closed = if turn.is_some() { isolate_fork::PARENT_IS_GONE } else { 0 };
         let spent = turn.is_some().then(|| frames.spent.clone());
         let inbox = Inbox::open(frames)?;
-        Host { link, stop, startup, memory_mb, protections, meter, spent }.serve(isolate, mark, inbox).await
+        Host { link, stop, startup, memory_mb, protections, meter, spent }.serve(isolates, mark, inbox).await
     }
 }
 
@@ -137,8 +138,8 @@ fn was_stopped(result: &CallResult) -> bool {
 }
 
 impl Host {
-    async fn serve(mut self, isolate: Isolate, mark: Option<StartMarker>, mut inbox: Inbox) -> Result<(), WorkerError> {
-        let mut ready = Some(isolate);
+    async fn serve(mut self, isolates: Isolates, mark: Option<StartMarker>, mut inbox: Inbox) -> Result<(), WorkerError> {
+        let (mut first, mut ready) = (Some(isolates), None::<Isolate>);
         jail::seal(&mut self.protections);
         match mark {
             None => self.hello()?,
@@ -150,9 +151,10 @@ impl Host {
         let mut next = inbox.next().await;
         while let Some(work) = next {
             let start = &work.start;
-            let isolate = match ready.take() {
-                Some(isolate) if isolate.is_kept() == start.javascript.is_none() => Ok(isolate),
-                other => {
+            let isolate = match (ready.take(), first.take()) {
+                (_, Some(isolates)) => Ok(isolates.for_call(start.isolation)),
+                (Some(isolate), None) if isolate.is_kept() == start.javascript.is_none() => Ok(isolate),
+                (other, None) => {
                     drop(other);
                     self.memory_mb = start.memory_mb;
                     self.isolate()

@@ -50,10 +50,19 @@ macro_rules! thrown {
     };
 }
 
-/// Hardens the realm of an isolate in which no tool's code has run, for calls of this script.
-pub fn harden(isolate: &mut Isolate, file_name: &str, javascript: &str) -> Result<(), CoreError> {
-    let url = ModuleSpecifier::parse(&format!("tool:///{file_name}"))?;
+/// Hardens the realm of an isolate in which no tool's code has run.
+pub fn harden(isolate: &mut Isolate) -> Result<(), CoreError> {
     call(&mut isolate.runtime, &isolate.harden)?;
+    isolate.is_hardened = true;
+    Ok(())
+}
+
+/// Gives an isolate in which no tool's code has run to the calls of this script.
+pub fn adopt(isolate: &mut Isolate, file_name: &str, javascript: &str) -> Result<(), CoreError> {
+    let url = ModuleSpecifier::parse(&format!("tool:///{file_name}"))?;
+    if !isolate.is_hardened {
+        harden(isolate)?;
+    }
     let (specifier, source) = {
         deno_core::scope!(scope, &mut isolate.runtime);
         register_external_module_import_meta_cb(scope, import_meta);

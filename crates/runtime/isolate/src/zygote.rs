@@ -1,4 +1,4 @@
-//! The zygote: it starts the engine, creates one isolate, and is forked for each worker, which
+//! The zygote: it starts the engine, creates isolates, and is forked for each worker, which
 //! enters its jail like a process that was started by exec. The zygote is outside of every jail,
 //! reads only from the runner, and never sees a tool's code or other data of a tenant.
 //!
@@ -10,19 +10,19 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 
-use deno_core::error::CoreError;
 use deno_crypto::rand::{RngCore, thread_rng};
 use nix::libc;
 use nix::unistd::{Pid, dup2, dup2_stderr};
 use rcrt_jail::protections::process;
 use rcrt_sandbox::protocol::{Begin, ForkRequest, Frame, SOCKET_FD, write_frame};
 
-use crate::engine::{self, Isolate};
+use crate::engine;
+use crate::isolates::Isolates;
 use crate::link::Link;
 use crate::memory::Meter;
 use crate::serve::{self, Serving};
 use crate::stop::Stop;
-use crate::{WorkerError, call, crypto_thread, generators, isolate_fork, read_begin};
+use crate::{WorkerError, crypto_thread, generators, isolate_fork, read_begin};
 
 /// How many bytes the thread's generator buffers at once.
 const RANDOM_BYTES_AT_ONCE: usize = 256;
@@ -41,19 +41,17 @@ pub fn serve(runner: UnixStream, startup: Option<&'static [u8]>, begin: &Begin) 
     let (link, stop) = (Link::default(), Stop::default());
     let meter = Meter::default();
     let served = crypto_thread::runtime(&meter).map_err(WorkerError::Threads)?.block_on(async {
-        let mut isolate = Isolate::new(startup, begin.memory_mb, &link, &stop).map_err(WorkerError::Engine)?;
-        let rehearsed = |error: CoreError| WorkerError::Engine(error.to_string());
-        call::warm_up(&mut isolate, "zygote").await.map_err(rehearsed)?;
+        let mut isolates = Isolates::in_zygote(startup, begin.memory_mb, &link, &stop).await?;
         let Some(mut socket) = fork_for_each_worker(runner.into())? else { return Ok(()) };
         let begin = read_begin(&mut socket)?;
         let (mut protections, memory) = crate::jail::enter(&mut socket, SOCKET_FD + 1)?;
         let turn = isolate_fork::fork_for_each_isolate(&socket, &mut protections)?;
         forget_random_numbers();
         let own = crate::jail::close_files(memory, &mut protections);
-        call::warm_up(&mut isolate, "child").await.map_err(rehearsed)?;
+        isolates.rehearse().await?;
         let memory_mb = begin.memory_mb;
         let turn = Some(turn);
-        Serving { socket, link, stop, meter, startup, memory_mb, protections, own, turn }.serve(isolate).await
+        Serving { socket, link, stop, meter, startup, memory_mb, protections, own, turn }.serve(isolates).await
     });
     serve::exit(&served, isolate_fork::PARENT_IS_GONE)
 }

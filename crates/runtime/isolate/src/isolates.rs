@@ -1,0 +1,66 @@
+//! The isolates that a process has before its first call, which uses one of them. The other one
+//! costs nothing: it is memory of the zygote that the process never writes to.
+
+use std::mem::{ManuallyDrop, forget};
+
+use deno_core::error::CoreError;
+use rcrt_sandbox::Isolation;
+
+use crate::engine::Isolate;
+use crate::link::Link;
+use crate::stop::Stop;
+use crate::{WorkerError, call, tool_module};
+
+pub struct Isolates {
+    plain: Isolate,
+    /// For calls that share a process. Hardening a realm writes to most of its memory, so it is
+    /// done once, in the zygote. Suspended, and so it cannot be dropped.
+    hardened: Option<ManuallyDrop<Isolate>>,
+}
+
+impl Isolates {
+    /// Creates and rehearses both.
+    pub async fn in_zygote(
+        startup: Option<&'static [u8]>,
+        memory_mb: u64,
+        link: &Link,
+        stop: &Stop,
+    ) -> Result<Self, WorkerError> {
+        let failed = |error: CoreError| WorkerError::Engine(error.to_string());
+        let mut plain = Isolate::new(startup, memory_mb, link, stop).map_err(WorkerError::Engine)?;
+        call::warm_up(&mut plain, "zygote").await.map_err(failed)?;
+        let mut hardened = Isolate::new(startup, memory_mb, link, stop).map_err(WorkerError::Engine)?;
+        call::warm_up(&mut hardened, "zygote").await.map_err(failed)?;
+        tool_module::harden(&mut hardened).map_err(failed)?;
+        if !call::warm_up_hardened(&mut hardened, "zygote", memory_mb).await.map_err(failed)? {
+            return Err(WorkerError::Engine("a hardened realm was changed by a rehearsal".into()));
+        }
+        hardened.suspend();
+        Ok(Self { plain, hardened: Some(ManuallyDrop::new(hardened)) })
+    }
+
+    /// Before a call arrives, so that a call finds the code paths of every call in the memory of
+    /// its own process.
+    pub async fn rehearse(&mut self) -> Result<(), WorkerError> {
+        call::warm_up(&mut self.plain, "child").await.map_err(|error| WorkerError::Engine(error.to_string()))
+    }
+
+    /// The isolate for the process's first call.
+    pub fn for_call(self, isolation: Isolation) -> Isolate {
+        match self.hardened {
+            Some(hardened) if isolation == Isolation::Call => {
+                forget(self.plain);
+                let mut hardened = ManuallyDrop::into_inner(hardened);
+                hardened.resume();
+                hardened
+            }
+            _ => self.plain,
+        }
+    }
+}
+
+impl From<Isolate> for Isolates {
+    fn from(plain: Isolate) -> Self {
+        Self { plain, hardened: None }
+    }
+}
