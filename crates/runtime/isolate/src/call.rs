@@ -142,6 +142,12 @@ pub fn execute_of<'s>(
 
 /// A minimal tool.
 const WARM_UP_TOOL: &str = "export async function execute(input, context) { return { sum: input.a + input.b } }";
+/// A tool that also starts a request, which nothing is sent for.
+const FETCHING_TOOL: &str = r#"
+export async function execute(input, context) {
+  await fetch("https://example.org/", { signal: AbortSignal.abort() }).catch(() => {});
+  return { sum: input.a + input.b };
+}"#;
 const NO_CONTEXT: &str = r#"{"request":{"id":""},"secrets":{}}"#;
 
 /// Loads and calls a minimal tool and discards it. A forked isolate then has the code paths of
@@ -165,7 +171,7 @@ pub async fn warm_up(isolate: &mut Isolate, name: &str) -> Result<(), CoreError>
 /// The same in a hardened isolate, as a call of a shared process runs: it compiles what such calls
 /// run through. Returns whether another call can follow, which is so unless there is a defect.
 pub async fn warm_up_hardened(isolate: &mut Isolate, name: &str, memory_mb: u64) -> Result<bool, CoreError> {
-    tool_module::adopt(isolate, name, WARM_UP_TOOL)?;
+    tool_module::adopt(isolate, name, FETCHING_TOOL)?;
     if let Some(execute) = tool_module::evaluate(isolate, false, None).await? {
         invoke(isolate, execute, r#"{"a":1,"b":2}"#, NO_CONTEXT).await?;
         if settle(isolate).await {
