@@ -55,7 +55,9 @@ pub fn serve(jailed: Jailed, startup: Option<&'static [u8]>, memory: OwnProcFold
     let meter = Meter::default();
     let served = crypto_thread::runtime(&meter).map_err(WorkerError::Threads)?.block_on(async {
         let isolate = Isolate::new(startup, memory_mb, &link, &stop).map_err(WorkerError::Engine)?;
-        Serving { socket, link, stop, meter, startup, memory_mb, protections, own, turn: None }.serve(isolate.into()).await
+        Serving { socket, link, stop, meter, startup, memory_mb, protections, own, turn: None }
+            .serve(isolate.into())
+            .await
     });
     exit(&served, 0)
 }
@@ -138,7 +140,12 @@ fn was_stopped(result: &CallResult) -> bool {
 }
 
 impl Host {
-    async fn serve(mut self, isolates: Isolates, mark: Option<StartMarker>, mut inbox: Inbox) -> Result<(), WorkerError> {
+    async fn serve(
+        mut self,
+        isolates: Isolates,
+        mark: Option<StartMarker>,
+        mut inbox: Inbox,
+    ) -> Result<(), WorkerError> {
         let (mut first, mut ready) = (Some(isolates), None::<Isolate>);
         jail::seal(&mut self.protections);
         match mark {

@@ -23,6 +23,10 @@ const GROWTH_SHARE: usize = 4;
 /// The process is replaced in any case if calls left this many bytes more.
 const MAX_GROWTH: usize = 32 * 1024 * 1024;
 
+/// Garbage is collected when the isolate holds this many bytes more than after the last time. The
+/// engine alone would wait for much more.
+const GARBAGE: usize = 6 * 1024 * 1024;
+
 /// The module of the only script whose calls the isolate runs.
 pub struct ToolModule {
     specifier: v8::Global<v8::String>,
@@ -31,6 +35,8 @@ pub struct ToolModule {
     /// What the isolate had before any code of the tool ran: bytes of its heap, and resources.
     held: usize,
     resources: Vec<ResourceId>,
+    /// What it had after the last collection of garbage.
+    collected: usize,
     /// The engine rejected the code cache of the last evaluation.
     pub is_cache_refused: bool,
     /// The next call finds what the first one found.
@@ -83,6 +89,7 @@ pub fn adopt(isolate: &mut Isolate, file_name: &str, javascript: &str) -> Result
         evaluations: 0,
         held,
         resources,
+        collected: held,
         is_cache_refused: false,
         is_clean: false,
     });
@@ -109,8 +116,10 @@ pub async fn evaluate(
         deno_core::scope!(scope, runtime);
         start(scope, tool, cache)?
     };
-    let evaluated = Box::pin(runtime.resolve(started.promise));
-    runtime.with_event_loop_promise(evaluated, PollEventLoopOptions::default()).await?;
+    if !started.is_evaluated {
+        let evaluated = Box::pin(runtime.resolve(started.promise));
+        runtime.with_event_loop_promise(evaluated, PollEventLoopOptions::default()).await?;
+    }
     deno_core::scope!(scope, runtime);
     let namespace = v8::Local::new(scope, started.module).get_module_namespace();
     Ok(v8::Local::<v8::Object>::try_from(namespace).ok().and_then(|namespace| execute_of(scope, namespace)))
@@ -123,12 +132,11 @@ pub fn clean(isolate: &mut Isolate, memory_mb: u64) {
     let Some(tool) = &mut isolate.module else { return };
     tool.is_clean = false;
     let engine = isolate.runtime.v8_isolate();
-    let is_large = isolate.account.held(engine) > tool.held + allowed;
-    if is_large {
-        // What is not collected yet counts too.
+    if isolate.account.held(engine) > tool.collected + allowed.min(GARBAGE) {
         engine.low_memory_notification();
+        tool.collected = isolate.account.held(engine);
     }
-    if tool.evaluations >= EVALUATIONS || is_large && isolate.account.held(engine) > tool.held + allowed {
+    if tool.evaluations >= EVALUATIONS || tool.collected > tool.held + allowed {
         return;
     }
     let mut left = Vec::new();
@@ -166,6 +174,8 @@ fn call_in(scope: &mut v8::PinScope<'_, '_>, function: &v8::Global<v8::Function>
 struct Started {
     module: v8::Global<v8::Module>,
     promise: v8::Global<v8::Value>,
+    /// The promise is fulfilled: the module awaits nothing.
+    is_evaluated: bool,
 }
 
 /// Compiles the module, from the engine's own cache after the first time, and starts it.
@@ -198,7 +208,13 @@ fn start(scope: &mut v8::PinScope<'_, '_>, tool: &mut ToolModule, cache: Option<
         return Err(thrown!(scope));
     }
     let Some(promise) = module.evaluate(scope) else { return Err(thrown!(scope)) };
-    Ok(Started { module: v8::Global::new(scope, module), promise: v8::Global::new(scope, promise) })
+    let state = v8::Local::<v8::Promise>::try_from(promise).map(|promise| promise.state());
+    let is_evaluated = matches!(state, Ok(v8::PromiseState::Fulfilled));
+    if is_evaluated {
+        // What the module's code left for later runs before `execute`.
+        scope.perform_microtask_checkpoint();
+    }
+    Ok(Started { module: v8::Global::new(scope, module), promise: v8::Global::new(scope, promise), is_evaluated })
 }
 
 /// Never called: a module with imports is refused before.

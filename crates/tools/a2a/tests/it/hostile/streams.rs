@@ -39,7 +39,11 @@ pub const STREAMS: &[Attack] = &[
     attack("stream-then-dream", |asked| updates(asked, vec![begun(), json!({"dream": {}})]), Returns("done")),
     // The first end of the task counts, and what is about another task does not.
     attack("stream-ends-twice", |asked| only_updates(asked, vec![begun(), ended("one"), ended("two")]), Returns("one")),
-    attack("stream-ends-badly", |asked| only_updates(asked, vec![begun(), ended("one"), state("FAILED")]), Returns("one")),
+    attack(
+        "stream-ends-badly",
+        |asked| only_updates(asked, vec![begun(), ended("one"), state("FAILED")]),
+        Returns("one"),
+    ),
     attack("stream-backwards", |asked| only_updates(asked, backwards()), Returns("one")),
     attack("stream-others", |asked| only_updates(asked, others()), Returns("mine")),
     attack("stream-many", |asked| only_updates(asked, many()), Completes),
