@@ -140,20 +140,18 @@ pub fn execute_of<'s>(
     Some(v8::Global::new(scope, execute))
 }
 
-/// A minimal tool.
-const WARM_UP_TOOL: &str = "export async function execute(input, context) { return { sum: input.a + input.b } }";
-/// A tool that also starts a request, which nothing is sent for.
-const FETCHING_TOOL: &str = r#"
+/// Uses what most tools use. Nothing is sent for its request.
+const WARM_UP_TOOL: &str = r#"
 export async function execute(input, context) {
   await fetch("https://example.org/", { signal: AbortSignal.abort() }).catch(() => {});
   return { sum: input.a + input.b };
 }"#;
 const NO_CONTEXT: &str = r#"{"request":{"id":""},"secrets":{}}"#;
 
-/// Loads and calls a minimal tool and discards it. A forked isolate then has the code paths of
-/// every call in its own memory. Run it before a call arrives; `name` must be different each time.
-pub async fn warm_up(isolate: &mut Isolate, name: &str) -> Result<(), CoreError> {
-    let specifier = ModuleSpecifier::parse(&format!("rehearsal:{name}"))?;
+/// Loads and calls a small tool and discards it, so that forked isolates share the compiled code of
+/// what every call runs through.
+pub async fn warm_up(isolate: &mut Isolate) -> Result<(), CoreError> {
+    let specifier = ModuleSpecifier::parse("rehearsal:zygote")?;
     isolate.main.warm_up(true);
     let loaded = isolate.runtime.load_side_es_module_from_code(&specifier, WARM_UP_TOOL).await;
     isolate.main.warm_up(false);
@@ -168,10 +166,10 @@ pub async fn warm_up(isolate: &mut Isolate, name: &str) -> Result<(), CoreError>
     Ok(())
 }
 
-/// The same in a hardened isolate, as a call of a shared process runs: it compiles what such calls
-/// run through. Returns whether another call can follow, which is so unless there is a defect.
-pub async fn warm_up_hardened(isolate: &mut Isolate, name: &str, memory_mb: u64) -> Result<bool, CoreError> {
-    tool_module::adopt(isolate, name, FETCHING_TOOL)?;
+/// The same for an isolate that is hardened here. Returns whether another call can follow, which is
+/// so unless there is a defect.
+pub async fn warm_up_hardened(isolate: &mut Isolate, memory_mb: u64) -> Result<bool, CoreError> {
+    tool_module::adopt(isolate, "rehearsal", WARM_UP_TOOL)?;
     if let Some(execute) = tool_module::evaluate(isolate, false, None).await? {
         invoke(isolate, execute, r#"{"a":1,"b":2}"#, NO_CONTEXT).await?;
         if settle(isolate).await {

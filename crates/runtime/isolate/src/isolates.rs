@@ -9,7 +9,7 @@ use rcrt_sandbox::Isolation;
 use crate::engine::Isolate;
 use crate::link::Link;
 use crate::stop::Stop;
-use crate::{WorkerError, call, tool_module};
+use crate::{WorkerError, call};
 
 pub struct Isolates {
     plain: Isolate,
@@ -28,11 +28,9 @@ impl Isolates {
     ) -> Result<Self, WorkerError> {
         let failed = |error: CoreError| WorkerError::Engine(error.to_string());
         let mut plain = Isolate::new(startup, memory_mb, link, stop).map_err(WorkerError::Engine)?;
-        call::warm_up(&mut plain, "zygote").await.map_err(failed)?;
+        call::warm_up(&mut plain).await.map_err(failed)?;
         let mut hardened = Isolate::new(startup, memory_mb, link, stop).map_err(WorkerError::Engine)?;
-        call::warm_up(&mut hardened, "zygote").await.map_err(failed)?;
-        tool_module::harden(&mut hardened).map_err(failed)?;
-        if !call::warm_up_hardened(&mut hardened, "zygote", memory_mb).await.map_err(failed)? {
+        if !call::warm_up_hardened(&mut hardened, memory_mb).await.map_err(failed)? {
             return Err(WorkerError::Engine("a hardened realm was changed by a rehearsal".into()));
         }
         // In a compact heap, processes write to fewer of its pages.

@@ -56,18 +56,13 @@ macro_rules! thrown {
     };
 }
 
-/// Hardens the realm of an isolate in which no tool's code has run.
-pub fn harden(isolate: &mut Isolate) -> Result<(), CoreError> {
-    call(&mut isolate.runtime, &isolate.harden)?;
-    isolate.is_hardened = true;
-    Ok(())
-}
-
-/// Gives an isolate in which no tool's code has run to the calls of this script.
+/// Gives an isolate in which no tool's code has run to the calls of this script. Its realm is
+/// hardened, if it is not yet.
 pub fn adopt(isolate: &mut Isolate, file_name: &str, javascript: &str) -> Result<(), CoreError> {
     let url = ModuleSpecifier::parse(&format!("tool:///{file_name}"))?;
     if !isolate.is_hardened {
-        harden(isolate)?;
+        call(&mut isolate.runtime, &isolate.harden)?;
+        isolate.is_hardened = true;
     }
     let (specifier, source) = {
         deno_core::scope!(scope, &mut isolate.runtime);
