@@ -4,6 +4,7 @@ pub mod authoring;
 pub mod build;
 pub mod clean_calls;
 pub mod dashboard;
+pub mod embedding;
 pub mod first_call;
 pub mod fresh;
 pub mod idle_memory;

@@ -125,8 +125,8 @@ pub(crate) async fn delete_calls(mut tx: TenantTransaction, found: &[Uuid], befo
         let (ids, bytes): (Vec<Uuid>, Vec<i64>) = old.iter().copied().unzip();
         remove_all(&mut tx, None, &ids, Remains::Labels).await?;
         tx.count_usage(-old.len().cast_signed() as i64, -bytes.iter().sum::<i64>());
-        tx.commit().await?;
     }
+    tx.commit().await?;
     Ok(old.len())
 }
 

@@ -59,7 +59,7 @@ async fn plan(mut tx: TenantTransaction, name: &str, before: DateTime<Utc>) -> R
     .bind(FILE)
     .fetch_all(tx.connection())
     .await?;
-    let Some(day) = chosen.first().map(|(_, at)| *at) else { return Ok(Step::Nothing) };
+    let Some(day) = chosen.first().map(|(_, at)| *at) else { return super::nothing(tx).await };
     let records: Vec<Uuid> = chosen.into_iter().map(|(id, _)| id).collect();
     sqlx::query("INSERT INTO call_archives (owner_id, file, records) VALUES (current_tenant(), $1, $2)")
         .bind(file_name(tx.owner_id, name, "calls", day, &Uuid::now_v7().to_string()))

@@ -74,7 +74,7 @@ async fn plan(mut tx: TenantTransaction, name: &str, after: i64, before: DateTim
     .fetch_one(tx.connection())
     .await?;
     let Range { first_number: Some(first), last_number: Some(last), first_at: Some(at) } = range else {
-        return Ok(Step::Nothing);
+        return super::nothing(tx).await;
     };
     sqlx::query(
         "INSERT INTO event_archives (owner_id, number, file, last_number) VALUES (current_tenant(), $1, $2, $3)

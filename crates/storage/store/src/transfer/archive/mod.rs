@@ -99,6 +99,13 @@ async fn begin(database: &Arc<Database>, tenant: Uuid) -> Result<Option<(TenantT
     Ok(name.map(|name| (tx, name)))
 }
 
+/// Ends a step that found nothing to do. A transaction that is only dropped keeps the tenant's lock
+/// for a moment, and the next step would take it for another server's.
+async fn nothing(tx: TenantTransaction) -> Result<Step> {
+    tx.commit().await?;
+    Ok(Step::Nothing)
+}
+
 /// The name of a file: the tenant's folder, what it has, the day and the range.
 fn file_name(tenant: Uuid, name: &str, kind: &str, day: DateTime<Utc>, range: &str) -> String {
     let is_plain = |text: &str| {
