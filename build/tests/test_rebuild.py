@@ -12,9 +12,20 @@ import archive  # noqa: E402
 # The library that a build looks for.
 NAME = archive.VENDORED
 VENDOR = """while [ "$1" != --versioned-dirs ]; do shift; done
-mkdir -p "$2/v8-9.9.9/third_party/icu/common" "$2/deno_core_icudata-0.77.0/src"
+for folder in compiler sanitizers; do mkdir -p "$2/v8-9.9.9/build/config/$folder"; done
+printf '%s\n' 'a += [ "-fno-lifetime-dse" ]' 'b += [ "-O2" ]' '/clang:-fdiagnostics-show-inlining-chain' >"$2/v8-9.9.9/build/config/compiler/BUILD.gn"
+printf '%s\n' '"-fsanitize-ignore-for-ubsan-feature=$x",' '"-kept",' >"$2/v8-9.9.9/build/config/sanitizers/sanitizers.gni"
+mkdir -p "$2/v8-9.9.9/src"
+echo code >"$2/v8-9.9.9/src/lib.rs"
+echo 'channel = "1.0.0"' >"$2/v8-9.9.9/rust-toolchain.toml"
+mkdir -p "$2/deno_core_icudata-0.77.0/src"
 echo icu >"$2/deno_core_icudata-0.77.0/src/icudtl.dat"
 """
+# The folders of Debian's.
+CLANG = """case $1 in
+--print-resource-dir) echo "{clang}/lib/clang/22" ;;
+*) echo "{clang}/lib/clang/22/lib/linux/libclang_rt.builtins-x86_64.a" ;;
+esac"""
 BUILD = """env >"{folder}/environment"
 pwd >"{folder}/built-in"
 mkdir -p "$CARGO_TARGET_DIR/release/gn_out/obj"
@@ -32,7 +43,12 @@ class Rebuild(Stage):
         self.write("vendor/v8/SHA256SUMS", "old")
         self.write("Cargo.lock", '[[package]]\nname = "v8"\nversion = "9.9.9"\n\n[[package]]\nname = "v8_valueserializer"\nversion = "1.2.3"\n')
         self.clang = self.folder / "llvm"
-        self.stand_in("clang", at=self.clang / "bin")
+        self.builtins = self.clang / "lib/clang/22/lib/linux/libclang_rt.builtins-x86_64.a"
+        self.builtins.parent.mkdir(parents=True)
+        self.builtins.write_text("builtins")
+        self.stand_in("clang", CLANG.format(clang=self.clang), at=self.clang / "bin")
+        for name in ("llvm-ar", "ld.lld"):
+            self.stand_in(name, at=self.clang / "bin")
         self.stand_in("llvm-strip", 'echo stripped >"${@: -1}"', at=self.clang / "bin")
         self.stand_in("uname", "echo Linux x86_64")
         for name in ("git", "gn", "ninja", "python3"):
@@ -72,15 +88,29 @@ class Rebuild(Stage):
         for name, value in {
             "V8_FROM_SOURCE": "1",
             "PYTHON": str(work / "python"),
-            "CLANG_BASE_PATH": str(self.clang),
+            "CLANG_BASE_PATH": str(work / "clang"),
             "LIBCLANG_PATH": f"{self.clang}/lib",
             "GN": str(self.bin / "gn"),
             "NINJA": str(self.bin / "ninja"),
         }.items():
             self.assertEqual(environment[name], value)
+        self.assertIn('clang_version="22" ', environment["GN_ARGS"])
         self.assertIn("cargo build --release --features simdutf", self.called())
         manifest = (work / "fetch/Cargo.toml").read_text()
         self.assertIn('v8 = { version = "=9.9.9", features = ["simdutf"] }', manifest)
+
+    def test_the_crate_is_changed_for_this_clang_and_cargo(self):
+        work = self.folder / "work"
+        self.rebuild(work).ends(0)
+        source = work / "crates/v8-9.9.9"
+        self.assertEqual((source / "build/config/compiler/BUILD.gn").read_text(), 'b += [ "-O2" ]\n')
+        self.assertEqual((source / "build/config/sanitizers/sanitizers.gni").read_text(), '"-kept",\n')
+        self.assertFalse((source / "rust-toolchain.toml").exists())
+        self.assertEqual((source / "src/lib.rs").read_text(), "")
+        # Where V8's build looks for it.
+        library = work / "clang/lib/clang/22/lib/x86_64-unknown-linux-gnu/libclang_rt.builtins.a"
+        self.assertEqual(library.resolve(), self.builtins)
+        self.assertEqual((work / "clang/bin").resolve(), self.clang / "bin")
 
     def test_its_python_fetches_no_rust_toolchain_and_runs_the_rest(self):
         work = self.folder / "work"
@@ -111,8 +141,14 @@ class Rebuild(Stage):
                 path.rename(self.folder / name)
                 self.rebuild().ends(1).says(f"there is no {name}; see the head of this script")
                 (self.folder / name).rename(path)
-        (self.clang / "bin/clang").unlink()
-        self.rebuild().ends(1).says(f"there is no {self.clang}/bin/clang; set CLANG_BASE_PATH")
+        for name in ("clang", "llvm-ar", "llvm-strip", "ld.lld"):
+            with self.subTest(name):
+                path = self.clang / "bin" / name
+                path.rename(self.folder / name)
+                self.rebuild().ends(1).says(f"there is no {path}; set CLANG_BASE_PATH")
+                (self.folder / name).rename(path)
+        self.builtins.unlink()
+        self.rebuild().ends(1).says(f"there is no {self.builtins}; see the head of this script")
         self.assert_unchanged()
 
     def test_missing_sources_are_reported(self):
