@@ -120,7 +120,8 @@ async fn a_stopped_subscriber_uses_no_memory_and_is_notified_of_missed_events() 
     let token = token_key.issue(&identity, Duration::from_mins(10)).unwrap();
     // It does not read until all events are written.
     let limits = ServerLimits { write_time: Duration::from_hours(1), ..ServerLimits::default() };
-    let streams = StreamOptions::default();
+    // Each reader waits for its first ping.
+    let streams = StreamOptions { ping_every: Duration::from_secs(1), ..StreamOptions::default() };
     let options = ServerOptions { limits, streams, ..ServerOptions::new(listener, AuthMode::Keys, token_key) };
     let shutdown = CancellationToken::new();
     let serving = tokio::spawn(Server::new(options, store.clone()).unwrap().run(shutdown.clone()));
