@@ -11,6 +11,7 @@ class Fuzz(Stage):
         self.stand_in("tool", f'echo "{self.bin}/cargo-fuzz"', at=self.tree / "build")
         self.stand_in("cargo")
         self.stand_in("c++")
+        self.stand_in("nproc", "echo 2")
         self.stand_in("cargo-fuzz", 'case "$1" in run) echo "#9 DONE cov: 1" ;; esac')
         self.write("fuzz/Cargo.toml", '[[bin]]\nname = "hosts"\npath = "targets/hosts.rs"\n\n[[bin]]\npath = "targets/frames.rs"\n')
         self.write("fuzz/dictionaries/hosts.dict", "")
@@ -19,7 +20,7 @@ class Fuzz(Stage):
         return self.run_script("build/fuzz", *words, **settings)
 
     def runs(self):
-        return [call for call in self.called() if call.startswith("cargo-fuzz run")]
+        return sorted((call for call in self.called() if call.startswith("cargo-fuzz run")), reverse=True)
 
     def test_every_target_is_run_with_its_dictionary(self):
         self.fuzz().ends(0).says("-- hosts, 15 s", "-- frames, 15 s", "#9 DONE")
@@ -27,6 +28,19 @@ class Fuzz(Stage):
         self.assertIn("-max_total_time=15", hosts)
         self.assertIn("-dict=fuzz/dictionaries/hosts.dict", hosts)
         self.assertNotIn("-dict", frames)
+
+    def test_as_many_run_at_once_as_there_are_processors(self):
+        # Each waits for the other.
+        met = f"""case "$*" in
+*" hosts "*) : >"{self.folder}/hosts"; until [ -e "{self.folder}/frames" ]; do :; done ;;
+*" frames "*) : >"{self.folder}/frames"; until [ -e "{self.folder}/hosts" ]; do :; done ;;
+esac
+echo "#9 DONE of $4" """
+        self.stand_in("cargo-fuzz", f'[ "$1" != run ] || {{ {met}; }}')
+        self.fuzz().ends(0).says("-- hosts, 15 s\n#9 DONE", "-- frames, 15 s\n#9 DONE")
+        (self.bin / "nproc").unlink()
+        self.stand_in("cargo-fuzz", f'case "$*" in *" hosts "*) : >"{self.folder}/first" ;; *" frames "*) [ -e "{self.folder}/first" ] ;; esac')
+        self.fuzz().ends(0)
 
     def test_some_of_them_for_longer(self):
         self.fuzz("300", "frames").ends(0).says("-- frames, 300 s")
