@@ -36,7 +36,7 @@ const NATIVE: &[(&str, &[&str])] = &[
         ],
     ),
     ("processes", &["bash", "execute_python_script"]),
-    ("web", &["web_browse", "web_fetch", "web_search"]),
+    ("web-tools", &["web_browse", "web_fetch", "web_search"]),
     ("schedule", &["cancel_scheduled_task", "list_scheduled_tasks", "schedule_task"]),
     (
         "mcp-tool-guide",
