@@ -85,6 +85,9 @@ impl Interpreter {
             .output();
         let answered = tokio::time::timeout(PATIENCE, asked).await.map_err(|_| "it does not respond".to_owned())?;
         let output = answered.map_err(|error| error.to_string())?;
+        if !output.status.success() {
+            return Err(format!("it ended with {}", output.status));
+        }
         let answer: PythonInfo = serde_json::from_slice(&output.stdout).map_err(|_| "it is not Python 3".to_owned())?;
         if (answer.major, answer.minor) < OLDEST {
             return Err(format!("it is older than {}.{}", OLDEST.0, OLDEST.1));

@@ -1,6 +1,8 @@
 //! Tests of `execute_python_script` that hold only in a jail; `suite.rs` has the others.
 
+use std::ffi::OsString;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 
 use serde_json::json;
 
@@ -30,7 +32,28 @@ async fn python_3_12_runs_if_it_is_installed() {
         let ran = std::process::Command::new(name).args(["-c", "import json, venv"]).output();
         ran.is_ok_and(|output| output.status.success())
     };
-    assert_eq!(version.starts_with("3.12."), is_there("python3.12") || is_there("/usr/bin/python3.12"), "{version}");
+    let there = ["python3.12", "/usr/bin/python3.12", "/usr/local/bin/python3.12"].into_iter().any(is_there);
+    assert_eq!(version.starts_with("3.12."), there, "{version}");
+}
+
+/// Shims of pyenv are there for versions that are not chosen, or no longer installed.
+#[tokio::test]
+async fn a_python_3_12_that_only_ends_with_an_error_is_not_chosen() {
+    needs_the_jail!();
+    let shims = tempfile::tempdir().unwrap();
+    let shim = shims.path().join("python3.12");
+    fs::write(&shim, "#!/bin/sh\necho 'pyenv: python3.12: command not found' >&2\nexit 127\n").unwrap();
+    fs::set_permissions(&shim, fs::Permissions::from_mode(0o755)).unwrap();
+    let mut path = OsString::from(shims.path());
+    path.push(":");
+    path.push(std::env::var_os("PATH").unwrap_or_default());
+    let again = tokio::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "python::python_3_12_runs_if_it_is_installed"])
+        .env("PATH", path)
+        .output();
+    let output = again.await.unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && text.contains("1 passed"), "{text}");
 }
 
 #[tokio::test]
