@@ -119,7 +119,7 @@ impl Layer {
                 (Err(error), None) => return Err(error),
             }
         }
-        Err(StoreError::Unavailable("the record kept changing while it was checked; try again".into()))
+        Err(StoreError::Busy("the record kept changing while it was checked; try again".into()))
     }
 
     /// Runs the check without an open transaction. Returns final refusals.

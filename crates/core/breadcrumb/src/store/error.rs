@@ -39,8 +39,9 @@ pub enum StoreError {
     /// The database is out of disk space.
     #[error("the store is out of disk space; nothing was written")]
     Full,
-    /// A limit of work at once is reached, such as the tenant's share of the connections. The text
-    /// names the limit. The same operation succeeds when other work has ended.
+    /// Not now, although the store can be reached: a limit of work at once is reached, such as the
+    /// tenant's share of the connections, or a model does not respond. The text names it. The same
+    /// operation can succeed later.
     #[error("{0}")]
     Busy(String),
     /// The database or the server cannot be reached. A retry can help.

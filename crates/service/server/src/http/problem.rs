@@ -142,7 +142,7 @@ pub const CODES: [(&str, StatusCode, &str, &str); 27] = [
     ),
     ("internal", StatusCode::INTERNAL_SERVER_ERROR, "Internal error", "The log has the cause under the X-Request-Id."),
     ("unavailable", StatusCode::SERVICE_UNAVAILABLE, "Unavailable", "Try again after a moment."),
-    ("busy", StatusCode::SERVICE_UNAVAILABLE, "Limit reached", "Wait for the seconds in Retry-After."),
+    ("busy", StatusCode::SERVICE_UNAVAILABLE, "Busy", "Wait for the seconds in Retry-After."),
     ("draining", StatusCode::SERVICE_UNAVAILABLE, "Stopping", "Use another server, or try again after a moment."),
     (
         "quota_exceeded",

@@ -32,8 +32,6 @@ pub(crate) async fn first_result(
     match first {
         Some((first, id)) if first == fingerprint => Ok(id),
         Some(_) => Err(StoreError::IdempotencyMismatch.into()),
-        None => {
-            Err(StoreError::Unavailable("the idempotency key has just expired; send the request again".into()).into())
-        }
+        None => Err(StoreError::Busy("the idempotency key has just expired; send the request again".into()).into()),
     }
 }

@@ -75,7 +75,9 @@ pub(crate) async fn plan(semantic_search: Option<&SemanticSearch>, search: &Sear
     match vector(semantic_search, search).await? {
         Ok(vector) => Ok(SearchPlan { mode: wanted, vector: Some(vector), fallback: None }),
         Err(reason) if can_fall_back => Ok(SearchPlan::by_words(Some(reason))),
-        Err(reason) => Err(StoreError::Unavailable(format!("semantic search is unavailable: {reason}"))),
+        Err(reason) => {
+            Err(StoreError::Busy(format!("semantic search is unavailable: {reason}; try again, or use mode=text")))
+        }
     }
 }
 

@@ -168,7 +168,7 @@ async fn an_embedder_that_never_responds_blocks_no_one() {
     assert_eq!((found.mode, titles(&found)), (SearchMode::Text, vec!["a storm of letters"]));
     assert_eq!(found.fallback.as_deref(), Some("the embedder took too long"));
     let error = world.agent.search(&near("storm")).await.unwrap_err();
-    assert!(matches!(&error, StoreError::Unavailable(text) if text.contains("took too long")), "{error:?}");
+    assert!(matches!(&error, StoreError::Busy(text) if text.contains("took too long")), "{error:?}");
     world.store.close().await;
 }
 
