@@ -1,5 +1,6 @@
 """build/test."""
 
+import time
 import unittest
 
 from stage import Stage
@@ -57,6 +58,22 @@ class Test(Stage):
         self.stand_in("test-dashboard", at=self.tree / "build")
         self.stand_in("python3", "echo 'FAILED (failures=1)' >&2; exit 1")
         self.run_script("build/test").ends(1).says("FAILED (failures=1)", "scripts of build/ failed")
+
+    def test_the_clients_are_tested_beside_the_dashboard(self):
+        # Each waits for the other.
+        for name, other in (("test-sdk", "test-dashboard"), ("test-dashboard", "test-sdk")):
+            met = f': >"{self.folder}/{name}"; until [ -e "{self.folder}/{other}" ]; do :; done; echo "{name} ran"'
+            self.stand_in(name, met, at=self.tree / "build")
+        self.run_script("build/test").ends(0).says("test-dashboard ran\ntest-sdk ran\n", "1 passed, 0 failed")
+
+    def test_what_runs_beside_ends_with_it(self):
+        sdk = f'trap \'echo gone >"{self.folder}/gone"; exit 1\' TERM; echo $PPID >"{self.folder}/began"; while :; do :; done'
+        self.stand_in("test-sdk", sdk, at=self.tree / "build")
+        kill = f'until [ -s "{self.folder}/began" ]; do :; done; kill -TERM "$PPID"'
+        self.stand_in("test-dashboard", kill, at=self.tree / "build")
+        self.assertNotEqual(self.run_script("build/test").status, 0)
+        while not (self.folder / "gone").exists():
+            time.sleep(0.01)
 
     def test_tests_that_would_never_run_are_found(self):
         self.write("crates/core/x/Cargo.toml", "[lib]\ntest = false\n")
