@@ -184,36 +184,5 @@ class Archive(Stage):
         self.run_script("python3", self.tree / "vendor/v8/archive.py").ends(2).says("--check")
 
 
-class Rebuild(Stage):
-    """Its errors when it cannot work. vendor/v8/README.md says which parts of it were run."""
-
-    def setUp(self):
-        super().setUp()
-        self.copy("vendor/v8/rebuild", "Cargo.lock")
-        for name in ("cargo", "git", "gn", "ninja", "python3", "xz"):
-            self.stand_in(name)
-        self.stand_in("uname", "echo Linux x86_64")
-        self.clang = self.folder / "clang"
-        self.stand_in("clang", at=self.clang / "bin")
-
-    def rebuild(self):
-        return self.run_script("vendor/v8/rebuild", self.folder / "work", CLANG_BASE_PATH=self.clang)
-
-    def test_another_machine_and_missing_programs_are_reported(self):
-        (self.bin / "gn").unlink()
-        self.rebuild().ends(1).says("there is no gn")
-        (self.clang / "bin/clang").unlink()
-        self.stand_in("gn")
-        self.rebuild().ends(1).says("CLANG_BASE_PATH")
-        self.stand_in("uname", "echo Darwin arm64")
-        self.rebuild().ends(1).says("on Linux x86-64")
-        self.assertEqual([call.split()[0] for call in self.called() if not call.startswith("uname")], [])
-
-    def test_it_uses_the_version_that_the_build_needs(self):
-        ran = self.rebuild().ends(1).says(f"of the crate v8 {archive.VENDORED_VERSION} in", "left no source of v8")
-        wanted = f'v8 = {{ version = "={archive.VENDORED_VERSION}"'
-        self.assertIn(wanted, (self.folder / "work/fetch/Cargo.toml").read_text(), ran)
-
-
 if __name__ == "__main__":
     unittest.main()

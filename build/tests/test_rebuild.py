@@ -160,6 +160,10 @@ class Rebuild(Stage):
         self.rebuild().ends(101).says("no network")
         self.assert_unchanged()
 
+    def test_it_uses_the_version_that_the_build_needs(self):
+        self.copy("Cargo.lock")
+        self.rebuild().ends(1).says(f"of the crate v8 {archive.VENDORED_VERSION} in", f"no source of v8 {archive.VENDORED_VERSION}")
+
     def test_a_failed_build_replaces_nothing(self):
         self.cargo(build="echo 'ninja: build stopped' >&2; exit 101")
         self.rebuild().ends(101).says("build stopped")
