@@ -29,6 +29,11 @@ pub enum OpenError {
          created by a development version from before the first release. Such a database must be created again"
     )]
     Newer(i64),
+    #[error(
+        "migration {0} of the database is not that of this program: a development version from before the first \
+         release made it. Export the records with that version (`rcrt export`), and import them into a new database"
+    )]
+    Changed(i64),
     #[error("migration {version} failed: {problem}")]
     Migration { version: i64, problem: String },
     #[error("migration {version} did not get the locks it needs, because a long transaction holds them: {problem}")]

@@ -85,7 +85,7 @@ async fn apply_missing(
     let present: HashSet<i64> = applied.iter().map(|one| one.version).collect();
     for one in &applied {
         if migrations.iter().any(|ours| ours.version == one.version && ours.checksum != one.checksum) {
-            return Err(OpenError::Migrations(MigrateError::VersionMismatch(one.version)));
+            return Err(OpenError::Changed(one.version));
         }
     }
     for migration in migrations.iter().filter(|one| !present.contains(&one.version)) {
