@@ -239,14 +239,6 @@ DECLARE
 BEGIN
     -- Two deletions at once must not both find the other tenant still there.
     PERFORM pg_advisory_xact_lock(hashtextextended('rcrt.delete_tenant', 0));
-    -- What a move has copied would stay in the other cell. A move waits for this lock before it
-    -- copies.
-    PERFORM pg_advisory_xact_lock_shared(hashtextextended('rcrt.cells ' || tenant, 0));
-    IF EXISTS (SELECT FROM tenant_cells c WHERE c.tenant = delete_tenant.tenant
-            AND (c.moving_to IS NOT NULL OR c.moved_from IS NOT NULL))
-        OR EXISTS (SELECT FROM fenced_tenants f, cell_identity WHERE f.tenant = delete_tenant.tenant) THEN
-        RAISE EXCEPTION 'the tenant % moves to another cell', tenant USING ERRCODE = 'RC001';
-    END IF;
     SELECT name INTO was FROM tenants WHERE id = tenant AND deleted_at IS NULL FOR UPDATE;
     IF was IS NULL THEN
         RETURN 'unknown';

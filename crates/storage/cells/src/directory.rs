@@ -4,7 +4,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
-use sqlx::{PgConnection, PgPool};
+use sqlx::{PgConnection, PgPool, Postgres, Transaction};
 use uuid::Uuid;
 
 use crate::HOME;
@@ -27,9 +27,10 @@ impl From<Row> for Entry {
     }
 }
 
-pub(crate) fn pool(admin_url: &str) -> Result<PgPool, sqlx::Error> {
+pub(crate) fn pool(admin_url: &str, connections: u32) -> Result<PgPool, sqlx::Error> {
     let options = PgConnectOptions::from_str(admin_url)?;
-    Ok(PgPoolOptions::new().max_connections(2).acquire_timeout(Duration::from_secs(5)).connect_lazy_with(options))
+    let pool = PgPoolOptions::new().max_connections(connections).acquire_timeout(Duration::from_secs(5));
+    Ok(pool.connect_lazy_with(options))
 }
 
 /// The names and URLs of the cells besides the first.
@@ -42,10 +43,31 @@ pub(crate) async fn default_cell(directory: &PgPool) -> Result<String, sqlx::Err
     sqlx::query_scalar("SELECT new_tenants FROM cell_home").fetch_one(directory).await
 }
 
-/// The cell of a tenant.
-pub(crate) async fn cell(directory: &PgPool, tenant: Uuid) -> Result<String, sqlx::Error> {
-    let cell = sqlx::query_scalar("SELECT cell FROM tenant_cells WHERE tenant = $1").bind(tenant);
-    Ok(cell.fetch_optional(directory).await?.unwrap_or_else(|| HOME.to_owned()))
+/// Takes the lock of the tenant's moves, which the end of the connection releases too. False if it
+/// is taken.
+pub(crate) async fn lock_moves(home: &mut PgConnection, tenant: Uuid) -> Result<bool, sqlx::Error> {
+    sqlx::query_scalar("SELECT pg_try_advisory_lock(hashtextextended('rcrt.cell_move ' || $1::text, 0))")
+        .bind(tenant)
+        .fetch_one(home)
+        .await
+}
+
+/// Releases it at once: a server notices the end of a connection later.
+pub(crate) async fn unlock_moves(home: &mut PgConnection, tenant: Uuid) {
+    let unlock = sqlx::query("SELECT pg_advisory_unlock(hashtextextended('rcrt.cell_move ' || $1::text, 0))");
+    let _ = unlock.bind(tenant).execute(home).await;
+}
+
+/// A transaction that keeps moves of the tenant away until it ends. `None` while one runs.
+pub(crate) async fn without_moves(
+    directory: &PgPool,
+    tenant: Uuid,
+) -> Result<Option<Transaction<'static, Postgres>>, sqlx::Error> {
+    let mut held = directory.begin().await?;
+    // The lock of `lock_moves`.
+    let lock = "SELECT pg_try_advisory_xact_lock_shared(hashtextextended('rcrt.cell_move ' || $1::text, 0))";
+    let is_held: bool = sqlx::query_scalar(lock).bind(tenant).fetch_one(&mut *held).await?;
+    Ok(is_held.then_some(held))
 }
 
 /// The entries that changed after this version, in the order of their change.

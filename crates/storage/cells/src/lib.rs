@@ -42,6 +42,9 @@ pub const HOME: &str = "home";
 /// How often a server looks for changes of the directory.
 const POLL: Duration = Duration::from_millis(100);
 
+/// The tenants that a server creates, changes or deletes at the same time; others wait.
+const CHANGED_AT_ONCE: u32 = 8;
+
 /// Why a cell was not added, or a tenant not moved. The messages are for the operator.
 #[derive(Debug, thiserror::Error)]
 pub enum CellError {
@@ -61,7 +64,7 @@ pub enum CellError {
     Unusable(String),
     #[error("the cell {0} exists with another URL; choose another name")]
     Exists(String),
-    #[error("another move of this tenant is running; wait for its end")]
+    #[error("another move or a change of this tenant is running; wait for its end")]
     Busy,
     #[error(
         "the tenant shares records with {0}, and grants do not reach another cell; revoke them with DELETE /acl first"
@@ -87,6 +90,9 @@ fn of(cell: &str) -> impl FnOnce(sqlx::Error) -> CellError + '_ {
 pub struct Cells {
     routes: Arc<Routes>,
     directory: PgPool,
+    /// For transactions that keep moves away; apart, so that they take none from the follower, for
+    /// which they wait.
+    locks: PgPool,
     stop: CancellationToken,
     follower: parking_lot::Mutex<Option<JoinHandle<()>>>,
 }
@@ -97,7 +103,7 @@ impl Cells {
     /// [`rcrt_breadcrumb::StoreError::Unavailable`]. `admin_url` is of the tables' owner in that
     /// database.
     pub async fn open(home: Arc<Store>, admin_url: &str, open: OpenStore) -> Result<Option<Arc<Self>>, CellError> {
-        let pool = directory::pool(admin_url).map_err(of(HOME))?;
+        let pool = directory::pool(admin_url, 2).map_err(of(HOME))?;
         if directory::cells(&pool).await.map_err(of(HOME))?.is_empty() {
             pool.close().await;
             return Ok(None);
@@ -107,9 +113,11 @@ impl Cells {
         let routes = Arc::new(Routes::new(home, open));
         routes.refresh(&pool).await.map_err(of(HOME))?;
         routes.open_wanted(&pool).await.map_err(of(HOME))?;
+        let locks = directory::pool(admin_url, CHANGED_AT_ONCE).map_err(of(HOME))?;
         let stop = CancellationToken::new();
         let follower = tokio::spawn(follow(routes.clone(), pool.clone(), stop.clone()));
-        Ok(Some(Arc::new(Self { routes, directory: pool, stop, follower: parking_lot::Mutex::new(Some(follower)) })))
+        let follower = parking_lot::Mutex::new(Some(follower));
+        Ok(Some(Arc::new(Self { routes, directory: pool, locks, stop, follower })))
     }
 
     /// The webhook deliveries of all cells.
@@ -126,6 +134,7 @@ impl Cells {
         {
             tracing::error!(%error, "following the directory of cells failed");
         }
+        self.locks.close().await;
         futures::future::join_all(self.routes.others().iter().map(|store| store.close())).await;
     }
 }

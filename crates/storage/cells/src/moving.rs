@@ -46,22 +46,13 @@ pub async fn move_tenant(
 ) -> Result<Option<Moved>, CellError> {
     let mut home = connect(HOME, home_url).await?;
     let tenant = find(&mut home, tenant).await?;
-    // Until the connection ends.
-    let is_alone: bool =
-        sqlx::query_scalar("SELECT pg_try_advisory_lock(hashtextextended('rcrt.cell_move ' || $1::text, 0))")
-            .bind(tenant)
-            .fetch_one(&mut home)
-            .await
-            .map_err(of(HOME))?;
-    if !is_alone {
+    if !directory::lock_moves(&mut home, tenant).await.map_err(of(HOME))? {
         return Err(CellError::Busy);
     }
     let mut moving = Move { home, home_url: home_url.to_owned(), tenant, progress };
-    let from = moving.settle_earlier().await?;
-    if from == to {
-        return Ok(None);
-    }
-    moving.run(&from, to).await.map(Some)
+    let done = moving.settle_and_run(to).await;
+    directory::unlock_moves(&mut moving.home, tenant).await;
+    done
 }
 
 async fn find(home: &mut PgConnection, tenant: &str) -> Result<Uuid, CellError> {
@@ -84,6 +75,11 @@ struct Move<'p> {
 }
 
 impl Move<'_> {
+    async fn settle_and_run(&mut self, to: &str) -> Result<Option<Moved>, CellError> {
+        let from = self.settle_earlier().await?;
+        if from == to { Ok(None) } else { self.run(&from, to).await.map(Some) }
+    }
+
     /// Finishes or undoes what an interrupted move left. Returns the cell in which the tenant is.
     async fn settle_earlier(&mut self) -> Result<String, CellError> {
         let Some(entry) = directory::entry(&mut self.home, self.tenant).await.map_err(of(HOME))? else {

@@ -53,6 +53,24 @@ impl Cells {
         Ok(Some(cell))
     }
 
+    /// Does something while the tenant stays where it is, and this process knows where that is.
+    /// A change of `tenants` needs that, because no trigger refuses it during a move, and so does a
+    /// deletion, which would miss the rows in the new cell.
+    async fn settled<T: Send>(&self, id: Uuid, work: impl Future<Output = Result<T>> + Send) -> Result<T> {
+        let moves = || StoreError::Unavailable("the tenant moves to another cell".into());
+        let mut held = of_directory(directory::without_moves(&self.locks, id).await)?.ok_or_else(moves)?;
+        let entry = of_directory(directory::entry(&mut held, id).await)?;
+        // A move that was interrupted is finished or undone first.
+        if entry.as_ref().is_some_and(|entry| entry.moving_to.is_some() || entry.moved_from.is_some()) {
+            return Err(moves());
+        }
+        self.routes.entered(id, entry.as_ref().map_or(HOME, |entry| &entry.cell)).await?;
+        let done = work.await;
+        // Its end says only that the lock is free.
+        let _ = held.rollback().await;
+        done
+    }
+
     /// Lets a tenant without records begin in this cell.
     async fn place(&self, id: Uuid, cell: &str) -> Result<()> {
         of_directory(directory::place(&self.directory, id, cell).await)?;
@@ -116,28 +134,34 @@ impl TenancyDecorator for Cells {
 
     async fn put_tenant(&self, id: Uuid, name: &str, cell: Option<&str>) -> Result<(TenantInfo, bool)> {
         let cell = self.cell_of_new(id, cell).await?;
-        let put = self.routes.home.put_tenant(id, name, None).await?;
-        if let Some(cell) = cell
-            && put.1
-        {
-            self.place(id, &cell).await?;
-        }
-        match self.elsewhere(id)? {
-            Some(store) => store.put_tenant(id, name, None).await,
-            None => Ok(put),
-        }
+        self.settled(id, async {
+            let put = self.routes.home.put_tenant(id, name, None).await?;
+            if let Some(cell) = cell
+                && put.1
+            {
+                self.place(id, &cell).await?;
+            }
+            match self.elsewhere(id)? {
+                Some(store) => store.put_tenant(id, name, None).await,
+                None => Ok(put),
+            }
+        })
+        .await
     }
 
     async fn set_quotas(&self, id: Uuid, quotas: TenantQuotas) -> Result<()> {
-        self.store(id)?.set_quotas(id, quotas).await
+        self.settled(id, async { self.store(id)?.set_quotas(id, quotas).await }).await
     }
 
     async fn set_publish(&self, id: Uuid, publish: PublishRule) -> Result<()> {
-        if let Some(store) = self.elsewhere(id)? {
-            store.set_publish(id, publish).await?;
-        }
-        // The list of tenants shows this one.
-        self.routes.home.set_publish(id, publish).await
+        self.settled(id, async {
+            if let Some(store) = self.elsewhere(id)? {
+                store.set_publish(id, publish).await?;
+            }
+            // The list of tenants shows this one.
+            self.routes.home.set_publish(id, publish).await
+        })
+        .await
     }
 
     async fn usage(&self, id: Uuid) -> Result<TenantUsage> {
@@ -145,22 +169,22 @@ impl TenancyDecorator for Cells {
     }
 
     async fn delete_tenant(&self, id: Uuid) -> Result<()> {
-        // Where this process last saw it, its rows can be gone already.
-        let cell = of_directory(directory::cell(&self.directory, id).await)?;
-        self.routes.entered(id, &cell).await?;
-        if let Some(store) = self.elsewhere(id)? {
-            // Only the first cell knows of the others, and it is asked last.
-            if self.routes.home.tenants().await?.iter().all(|tenant| tenant.id == id) {
-                return Err(Violations::one("id", ONLY_TENANT).into());
+        self.settled(id, async {
+            if let Some(store) = self.elsewhere(id)? {
+                // Only the first cell knows of the others, and it is asked last.
+                if self.routes.home.tenants().await?.iter().all(|tenant| tenant.id == id) {
+                    return Err(Violations::one("id", ONLY_TENANT).into());
+                }
+                match store.delete_tenant(id).await {
+                    // A repetition after it was interrupted here, or refused in the first cell:
+                    // another deletion had left this tenant as the only one.
+                    Ok(()) | Err(StoreError::NotFound { .. }) => {}
+                    Err(error) => return Err(error),
+                }
             }
-            match store.delete_tenant(id).await {
-                // A repetition after it was interrupted here, or refused in the first cell: another
-                // deletion had left this tenant as the only one.
-                Ok(()) | Err(StoreError::NotFound { .. }) => {}
-                Err(error) => return Err(error),
-            }
-        }
-        self.routes.home.delete_tenant(id).await
+            self.routes.home.delete_tenant(id).await
+        })
+        .await
     }
 
     async fn put_agent(

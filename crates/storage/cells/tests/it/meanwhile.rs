@@ -1,11 +1,13 @@
 //! What happens while a tenant moves.
 
 use std::collections::HashSet;
+use std::time::Duration;
 
-use rcrt_breadcrumb::{BreadcrumbQuery, EventNumber, StoreError, Tenancy};
-use rcrt_cells::HOME;
-use rcrt_conformance::harness::{next, note};
+use rcrt_breadcrumb::{BreadcrumbQuery, EventNumber, PublishRule, StoreError, Tenancy, TenantQuotas};
+use rcrt_cells::{CellError, HOME};
+use rcrt_conformance::harness::{PATIENCE, next, note};
 use rcrt_conformance::{Agent, Harness};
+use sqlx::Connection;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -106,6 +108,15 @@ async fn a_subscriber_in_the_new_cell_misses_nothing() {
     harness.close().await;
 }
 
+/// For the progress of a move.
+fn at_the_copy(copies: &Notify) -> impl Fn(&str) + Send + Sync {
+    |said| {
+        if said.starts_with("Copying") {
+            copies.notify_one();
+        }
+    }
+}
+
 /// Otherwise its agents and their tokens would stay valid in the new cell.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_tenant_is_not_deleted_while_it_moves() {
@@ -113,11 +124,7 @@ async fn a_tenant_is_not_deleted_while_it_moves() {
     let tenant = harness.at_home().await.identity.owner_id;
     harness.at_home().await;
     let copies = Notify::new();
-    let progress = |said: &str| {
-        if said.starts_with("Copying") {
-            copies.notify_one();
-        }
-    };
+    let progress = at_the_copy(&copies);
     let named = tenant.to_string();
     tokio::select! {
         biased;
@@ -130,5 +137,69 @@ async fn a_tenant_is_not_deleted_while_it_moves() {
     available(|| harness.cells.delete_tenant(tenant)).await.unwrap();
     assert!(harness.cells.tenants().await.unwrap().iter().all(|one| one.id != tenant));
     assert!(harness.cells.tenant(tenant).await.unwrap().is_none());
+    harness.close().await;
+}
+
+/// The new cell would not have what was changed after the copy.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_tenant_is_not_changed_while_it_moves() {
+    let harness = CellsHarness::start().await;
+    let tenant = harness.at_home().await.identity.owner_id;
+    let cells = &harness.cells;
+    // As a write that has not ended: the move waits for it before it copies.
+    let mut home = CellsHarness::admin(&harness.home).await;
+    let mut writing = home.begin().await.unwrap();
+    let lock = "SELECT pg_advisory_xact_lock_shared(hashtextextended('rcrt.cells ' || $1::text, 0))";
+    sqlx::query(lock).bind(tenant).execute(&mut *writing).await.unwrap();
+    let quotas = TenantQuotas { max_records: Some(7), ..TenantQuotas::default() };
+    let copies = Notify::new();
+    let (named, progress) = (tenant.to_string(), at_the_copy(&copies));
+    let changing = async {
+        copies.notified().await;
+        for refused in [
+            cells.set_quotas(tenant, quotas).await,
+            cells.set_publish(tenant, PublishRule::Curator).await,
+            cells.put_tenant(tenant, "renamed", None).await.map(|_| ()),
+        ] {
+            assert!(matches!(refused, Err(StoreError::Unavailable(_))), "{refused:?}");
+        }
+        writing.commit().await.unwrap();
+    };
+    let (moved, ()) = tokio::join!(rcrt_cells::move_tenant(&harness.home, &named, EAST, &progress), changing);
+    moved.unwrap().expect("a move");
+    available(|| cells.set_quotas(tenant, quotas)).await.unwrap();
+    available(|| cells.put_tenant(tenant, "renamed", None)).await.unwrap();
+    assert_eq!(cells.usage(tenant).await.unwrap().own.max_records, Some(7));
+    assert_eq!(cells.tenant(tenant).await.unwrap().unwrap().name, "renamed");
+    harness.close().await;
+}
+
+/// Otherwise a deletion that began before the move would not see its rows in the new cell.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_tenant_does_not_move_while_it_is_deleted() {
+    let harness = CellsHarness::start().await;
+    let tenant = harness.at_home().await.identity.owner_id;
+    harness.at_home().await;
+    // Another deletion, for which this one waits.
+    let mut home = CellsHarness::admin(&harness.home).await;
+    let mut other = home.begin().await.unwrap();
+    let lock = "SELECT pg_advisory_xact_lock(hashtextextended('rcrt.delete_tenant', 0))";
+    sqlx::query(lock).execute(&mut *other).await.unwrap();
+    let cells = harness.cells.clone();
+    let deleting = tokio::spawn(async move { cells.delete_tenant(tenant).await });
+    let waits = "SELECT EXISTS (SELECT FROM pg_locks l JOIN pg_database d ON d.oid = l.database
+        WHERE l.locktype = 'advisory' AND NOT l.granted AND d.datname = current_database())";
+    let waiting = async {
+        while !sqlx::query_scalar::<_, bool>(waits).fetch_one(&mut *other).await.unwrap() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, waiting).await.expect("the deletion");
+    let refused = rcrt_cells::move_tenant(&harness.home, &tenant.to_string(), EAST, &|_| {}).await;
+    assert!(matches!(refused, Err(CellError::Busy)), "{refused:?}");
+    other.commit().await.unwrap();
+    deleting.await.unwrap().unwrap();
+    let gone = harness.move_to(tenant, EAST).await;
+    assert!(matches!(gone, Err(CellError::NoTenant(_))), "{gone:?}");
     harness.close().await;
 }
