@@ -45,6 +45,17 @@ ALTER TABLE cell_identity ENABLE ROW LEVEL SECURITY;
 ALTER TABLE cell_home ENABLE ROW LEVEL SECURITY;
 ALTER TABLE fenced_tenants ENABLE ROW LEVEL SECURITY;
 
+-- What `rcrt doctor` shows: the tenants whose move to another cell has not ended, and the cell in
+-- which it ends.
+CREATE FUNCTION unfinished_moves() RETURNS TABLE (tenant uuid, name text, moves_to text)
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp
+AS $$
+    SELECT t.id, t.name, coalesce(c.moving_to, c.cell) FROM tenant_cells c JOIN tenants t ON t.id = c.tenant
+    WHERE t.deleted_at IS NULL AND (c.moving_to IS NOT NULL OR c.moved_from IS NOT NULL) ORDER BY t.name
+$$;
+REVOKE ALL ON FUNCTION unfinished_moves() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION unfinished_moves() TO rcrt_app;
+
 -- Refuses the writes of a fenced tenant. The shared lock lasts as long as the transaction, so
 -- `fence_tenant` can wait for those that were not refused.
 CREATE FUNCTION refuse_fenced_tenant() RETURNS trigger

@@ -169,6 +169,28 @@ pub async fn cells(home_url: &str) -> Result<Vec<CellInfo>, CellError> {
     Ok(found)
 }
 
+/// A move of a tenant that runs, or that was interrupted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnfinishedMove {
+    pub tenant: Uuid,
+    pub name: String,
+    /// Where `rcrt cell move` brings the tenant to finish it.
+    pub to: String,
+}
+
+/// The moves that the directory in this database has as unfinished. The URL can be of the store's
+/// role.
+pub async fn unfinished_moves(home_url: &str) -> Result<Vec<UnfinishedMove>, CellError> {
+    let mut home = connect(HOME, home_url).await?;
+    let rows: Vec<(Uuid, String, String)> =
+        sqlx::query_as("SELECT tenant, name, moves_to FROM public.unfinished_moves()")
+            .fetch_all(&mut home)
+            .await
+            .map_err(of(HOME))?;
+    let _ = home.close().await;
+    Ok(rows.into_iter().map(|(tenant, name, to)| UnfinishedMove { tenant, name, to }).collect())
+}
+
 pub(crate) async fn connect(cell: &str, url: &str) -> Result<PgConnection, CellError> {
     PgConnection::connect(url).await.map_err(of(cell))
 }

@@ -30,7 +30,7 @@ use sqlx::PgPool;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-pub use adding::{CellInfo, add_cell, cells, set_default_cell};
+pub use adding::{CellInfo, UnfinishedMove, add_cell, cells, set_default_cell, unfinished_moves};
 pub use moving::{Moved, move_tenant};
 pub use routes::OpenStore;
 

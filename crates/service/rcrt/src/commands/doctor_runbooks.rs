@@ -5,6 +5,7 @@ use std::path::Path;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use rcrt_breadcrumb::{RunnerInfo, Runners as _, TokenInfo, TokenQuery};
+use rcrt_cells::UnfinishedMove;
 use rcrt_client::Client;
 use rcrt_store::{DatabaseActivity, MIGRATOR};
 use serde::Serialize;
@@ -13,7 +14,7 @@ use tokio::time::timeout;
 use super::doctor::ANSWER_TIME;
 use super::doctor_stored::database_url;
 use crate::config::Config;
-use crate::output::{Output, Style, counted};
+use crate::output::{Output, Style, counted, one_line};
 
 /// A query that takes longer is slow: the database is near and the query trivial.
 const SLOW_MS: u128 = 100;
@@ -55,9 +56,13 @@ pub(super) struct Known<'f> {
 
 /// Performs the first checks of all runbooks.
 pub(super) async fn checks(config: &Config, known: &Known<'_>) -> Vec<RunbookCheck> {
-    let activity = match database_url(config) {
-        Some(url) => timeout(ANSWER_TIME, rcrt_store::database_activity(&url)).await.ok().and_then(Result::ok),
-        None => None,
+    let (activity, moves) = match database_url(config) {
+        Some(url) => {
+            let activity = timeout(ANSWER_TIME, rcrt_store::database_activity(&url));
+            let (activity, moves) = tokio::join!(activity, timeout(ANSWER_TIME, rcrt_cells::unfinished_moves(&url)));
+            (activity.ok().and_then(Result::ok), moves.ok().and_then(Result::ok))
+        }
+        None => (None, None),
     };
     let client = known.server_version.and_then(|_| crate::connection::client(config).ok());
     let (runners, tokens) = match &client {
@@ -74,6 +79,7 @@ pub(super) async fn checks(config: &Config, known: &Known<'_>) -> Vec<RunbookChe
         slow_database(activity),
         stuck_runner(runners.as_deref()),
         leaked_token(&config.data, tokens.as_deref()),
+        cells(moves.as_deref()),
     ]
 }
 
@@ -213,6 +219,23 @@ fn leaked_token(data: &Path, tokens: Option<&[TokenInfo]>) -> RunbookCheck {
             check("leaked-token", Good, format!("{valid} listed as valid; `rcrt token list` has their last uses"))
         }
     }
+}
+
+fn cells(moves: Option<&[UnfinishedMove]>) -> RunbookCheck {
+    let Some(moves) = moves else { return check("cells", Unknown, NO_DATABASE) };
+    let Some(UnfinishedMove { tenant, name, to }) = moves.first() else {
+        return check("cells", Good, "no move of a tenant to another database is unfinished");
+    };
+    let others = match moves.len() {
+        1 => String::new(),
+        many => format!(" (and {}; `rcrt cell list` shows all)", counted(many as u64 - 1, "other", "others")),
+    };
+    let what = format!(
+        "the move of the tenant {} to the cell {to} has not ended{others}; if none is running, finish it with `rcrt cell \
+         move {tenant} {to}`",
+        one_line(name, 60)
+    );
+    check("cells", Look, what)
 }
 
 fn others_can_read(path: &Path) -> bool {

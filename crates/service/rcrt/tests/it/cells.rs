@@ -1,8 +1,11 @@
 //! `rcrt cell`: a tenant moves to another database and back while its server and its runner work,
 //! and new tenants begin in either.
 
+use std::process::Stdio;
+
 use rcrt_test_database::TestDatabase;
 use serde_json::{Value, json};
+use sqlx::{Connection, PgConnection};
 use tempfile::TempDir;
 
 use crate::program::{Ran, Running, rcrt};
@@ -69,4 +72,50 @@ async fn a_tenant_moves_to_another_database_and_back() {
     assert_eq!(of(east), (json!(["second", "third"]), json!(true)));
     let (status, stderr) = up.stop();
     assert_eq!(status.code(), Some(0), "{stderr}");
+}
+
+/// The command that `rcrt doctor` names is the one that finishes the move.
+#[tokio::test(flavor = "multi_thread")]
+async fn doctor_shows_a_move_that_was_killed_and_how_to_finish_it() {
+    let (home, east) = (TestDatabase::empty().await, TestDatabase::empty().await);
+    let folder = TempDir::new().unwrap();
+    let command = |arguments: &[&str]| {
+        let mut rcrt = rcrt();
+        rcrt.args(arguments).arg("--data").arg(folder.path()).env("DATABASE_URL", &home.admin_url);
+        rcrt
+    };
+    let run = |arguments: &[&str]| Ran::of(command(arguments).output().unwrap());
+    let found = || {
+        let report = run(&["doctor", "-o", "json"]).json();
+        report["runbooks"].as_array().unwrap().iter().find(|one| one["runbook"] == "cells").unwrap().clone()
+    };
+    run(&["cell", "add", "east", &east.admin_url]).ends_with(0);
+    let mut database = PgConnection::connect(&home.admin_url).await.unwrap();
+    let tenant: String = sqlx::query_scalar("SELECT id::text FROM ensure_tenant(gen_random_uuid(), 'acme')")
+        .fetch_one(&mut database)
+        .await
+        .unwrap();
+    assert_eq!(found()["state"], "good");
+
+    // As a write that has not ended: the move waits for it.
+    let mut writing = database.begin().await.unwrap();
+    let lock = "SELECT pg_advisory_xact_lock_shared(hashtextextended('rcrt.cells ' || $1, 0))";
+    sqlx::query(lock).bind(&tenant).execute(&mut *writing).await.unwrap();
+    let mut moving = command(&["cell", "move", "acme", "east"]).stderr(Stdio::null()).spawn().unwrap();
+    let unfinished = until(|| Some(found()).filter(|found| found["state"] == "look"));
+    moving.kill().unwrap();
+    moving.wait().unwrap();
+    writing.rollback().await.unwrap();
+    let text = unfinished["finding"].as_str().unwrap();
+    assert!(text.contains("the tenant acme to the cell east"), "{text}");
+    let named = text.split('`').nth(1).unwrap().strip_prefix("rcrt ").unwrap();
+    // Its lock ends when Postgres has noticed that it is gone.
+    until(|| {
+        let ran = run(&named.split(' ').collect::<Vec<_>>());
+        assert!(ran.status == 0 || ran.stderr.contains("wait for its end"), "{}", ran.stderr);
+        (ran.status == 0).then_some(())
+    });
+    assert_eq!(found()["state"], "good");
+    let cells = run(&["cell", "list", "-o", "json"]).json();
+    assert_eq!(cells[1]["tenants"], json!(["acme"]), "{cells}");
 }

@@ -312,7 +312,7 @@ fn doctor(up: &Running) {
         };
         assert!(expected.contains(&runbook["state"].as_str().unwrap()), "{runbook}");
     }
-    assert_eq!(report["runbooks"].as_array().unwrap().len(), 8, "{report}");
+    assert_eq!(report["runbooks"].as_array().unwrap().len(), 9, "{report}");
     let text = up.run(&["doctor"]).stdout;
     assert!(text.contains("kept 30d (--keep-calls)") && text.contains("other records"), "{text}");
     assert!(text.contains("First checks of the runbooks") && text.contains("1 runner is live"), "{text}");
