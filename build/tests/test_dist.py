@@ -19,7 +19,7 @@ class Dist(Stage):
         super().setUp()
         self.program = self.stand_in("rcrt", PROGRAM, at=self.folder)
         self.stand_in("sbom", 'mkdir -p "$1"; echo "{}" >"$1/sbom.cdx.json"; echo texts >"$1/THIRD-PARTY-LICENSES.txt"', at=self.tree / "build")
-        for name in ("LICENSE", "NOTICE", "README.md", "CHANGELOG.md", "SECURITY.md", "docs/a.md", "bootstrap-breadcrumbs/b.json", "dashboard/dist/index.html.gz", "deploy/systemd/rcrt-server.service"):
+        for name in ("LICENSE", "NOTICE", "README.md", "CHANGELOG.md", "SECURITY.md", "docs/a.md", "bootstrap-breadcrumbs/b.json", "dashboard/dist/index.html.gz", "deploy/systemd/rcrt-server.service", "deploy/README.md", "deploy/compose/compose.yaml", "deploy/container/Dockerfile", "deploy/helm/rcrt/Chart.yaml", "deploy/tests/chart.py"):
             self.write(name, name)
         for name in ("tar", "gzip"):
             self.real(name)
@@ -45,10 +45,15 @@ class Dist(Stage):
             "share/doc/rcrt/THIRD-PARTY-LICENSES.txt",
             "share/doc/rcrt/sbom.cdx.json",
             "share/doc/rcrt/docs/a.md",
+            "share/doc/rcrt/deploy/README.md",
+            "share/doc/rcrt/deploy/compose/compose.yaml",
+            "share/doc/rcrt/deploy/container/Dockerfile",
+            "share/doc/rcrt/deploy/helm/rcrt/Chart.yaml",
             "share/rcrt/tools/b.json",
             "share/rcrt/dashboard/index.html.gz",
         ):
             self.assertTrue((tree / name).is_file(), name)
+        self.assertFalse((tree / "share/doc/rcrt/deploy/tests").exists())
         self.assertEqual((tree / "share/zsh/site-functions/_rcrt").read_text(), "complete for zsh\n")
 
     def test_the_same_binary_makes_the_same_archive(self):
