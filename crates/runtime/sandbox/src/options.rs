@@ -29,6 +29,8 @@ pub struct SandboxOptions {
     pub worker: WorkerCommand,
     /// Which protections are required.
     pub level: Level,
+    /// Whether each call has a process of its own, whatever `isolation` its tool has.
+    pub process_per_call: bool,
     /// Whether workers get their own control groups.
     pub cgroups: CgroupUse,
     /// The number of calls that run at the same time, each in its own worker process; at least 1.
@@ -54,6 +56,7 @@ impl SandboxOptions {
         Self {
             worker,
             level: Level::default(),
+            process_per_call: false,
             cgroups: CgroupUse::default(),
             // Most tools are I/O-bound.
             max_workers: (processors * 4).clamp(8, 64),

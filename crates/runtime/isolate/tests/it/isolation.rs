@@ -62,6 +62,27 @@ fn a_tool_that_asks_for_it_keeps_its_globals() {
 }
 
 #[test]
+fn an_operator_can_give_every_call_a_process() {
+    block_on(async {
+        let sandbox = start(|options| {
+            options.max_workers = 1;
+            options.spares = 0;
+            options.process_per_call = true;
+        })
+        .await;
+        for isolation in [Isolation::Call, Isolation::Tool, Isolation::Process] {
+            let code = "globalThis.seen ??= 0; export const execute = () => [globalThis.seen += 1, Object.isFrozen(Map.prototype)]";
+            let call = Invocation { isolation, ..invocation(code, Value::Null) };
+            for _ in 0..3 {
+                // Also not prepared for further calls.
+                assert_eq!(run_in(&sandbox, call.clone()).await.result.unwrap(), json!([1, false]), "{isolation:?}");
+            }
+        }
+        sandbox.close().await;
+    });
+}
+
+#[test]
 fn a_failed_call_discards_the_kept_isolate() {
     with_one_worker(async |sandbox| {
         let code = "let n = 0; export function execute(fail) { n += 1; if (fail) for (;;); return n }";

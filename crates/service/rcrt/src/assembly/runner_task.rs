@@ -66,6 +66,11 @@ pub struct RunnerTaskOptions {
     #[arg(long, env = "RCRT_SANDBOX", default_value_t, value_name = "LEVEL", value_parser = sandbox_level())]
     pub sandbox: Level,
 
+    /// What calls of one version of a tool share: shared (a process, as the tool's `isolation` says),
+    /// or process (nothing: each call has a process of its own, whatever the tool says)
+    #[arg(long, env = "RCRT_ISOLATION", value_name = "MODE", value_enum, default_value_t)]
+    pub isolation: CallIsolation,
+
     /// Set from `--compat`, which is an option of the command.
     #[arg(skip)]
     pub rcrt_compat: bool,
@@ -84,6 +89,13 @@ pub enum Dispatch {
     #[default]
     Local,
     Queue,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum CallIsolation {
+    #[default]
+    Shared,
+    Process,
 }
 
 fn at_least_one(text: &str) -> Result<usize, String> {
@@ -190,6 +202,7 @@ impl PreparedRunner {
         let workers = SandboxOptions {
             max_workers: settings.max_calls + RunnerOptions::max_parked(settings.max_calls),
             level: options.sandbox,
+            process_per_call: options.isolation == CallIsolation::Process,
             ..SandboxOptions::new(worker_command()?)
         };
         let sandbox = Arc::new(Sandbox::start(workers).await.context("the sandbox cannot start")?);

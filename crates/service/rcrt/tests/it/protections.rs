@@ -10,7 +10,7 @@ use nix::libc;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use seccompiler::{BpfProgram, SeccompAction, SeccompFilter};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::program::{Ran, Running, rcrt};
@@ -130,6 +130,32 @@ fn a_runner_needs_the_required_protections_unless_minimal_is_set() {
     let log = log_of_runner(&server, server.command(&["runner", "--sandbox", "minimal"]));
     assert!(log.contains("strict would start too") && !log.contains("LOWERED"), "{log}");
     server.stop();
+}
+
+#[test]
+fn every_call_has_a_process_if_the_operator_says_so() {
+    let source =
+        "globalThis.calls ??= 0;\nexport async function execute() {\n  return { calls: globalThis.calls += 1 };\n}\n";
+    let counts = |server: &Running, name: &str| -> Vec<u64> {
+        let call = || server.json(&["call", name, "{}"])["output"]["calls"].as_u64().unwrap();
+        (0..3).map(|_| call()).collect()
+    };
+    for (arguments, of_tool) in [(&["--isolation", "process"][..], [1, 1, 1]), (&[], [1, 2, 3])] {
+        let folder = TempDir::new().unwrap();
+        let up = ["up", "--listen", "127.0.0.1:0", "--max-calls", "1"];
+        let up = Running::start(&folder.path().join("data"), &[&up[..], arguments].concat());
+        for isolation in ["call", "tool"] {
+            let tool = json!({"title": isolation, "schema_name": "tool.code.v1", "tags": ["tool"], "context": {
+                "name": format!("per_{isolation}"), "description": "Counts its calls", "isolation": isolation,
+                "code": {"language": "javascript", "source": source},
+                "input_schema": {"type": "object"}, "output_schema": {"type": "object"},
+                "examples": [{"description": "Nothing in", "input": {}, "explanation": "It needs no input"}]}});
+            up.post("/breadcrumbs", &tool);
+        }
+        assert_eq!(counts(&up, "per_call"), [1, 1, 1], "{arguments:?}");
+        assert_eq!(counts(&up, "per_tool"), of_tool, "{arguments:?}");
+        assert_eq!(up.stop().0.code(), Some(0));
+    }
 }
 
 /// Starts a runner, makes a call, and stops the runner. Returns its log.

@@ -80,6 +80,7 @@ fn an_invalid_command_line_exits_with_2_and_names_the_problem() {
         (vec!["token", "--profile", "boss"], "a2asynthesis"),
         (vec!["runner", "--sandbox", "lax"], "[possible values: strict, minimal]"),
         (vec!["up", "--sandbox", "none"], "[possible values: strict, minimal]"),
+        (vec!["runner", "--isolation", "call"], "[possible values: shared, process]"),
         (vec!["token", "--agent", "x"], "--role"),
         (vec!["runner", "--allow-private-host", "a b"], "a b"),
         (vec!["up", "--allow-private-host", "169.254.169.254"], "169.254.169.254 is a non-public address"),
