@@ -177,6 +177,11 @@ impl Isolate {
         self.runtime.op_state().borrow().borrow::<Console>().omitted()
     }
 
+    /// Whether the last call tried to change what calls share, in code that nothing waited for.
+    pub fn has_refused_change(&self) -> bool {
+        self.runtime.op_state().borrow().borrow::<Console>().has_refused_change()
+    }
+
     /// Prepares for a call with this much memory. `hrtime` gives it clocks finer than a
     /// millisecond.
     pub fn admit(&mut self, memory_mb: u64, hrtime: bool) {

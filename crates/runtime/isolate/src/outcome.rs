@@ -95,7 +95,12 @@ const REFUSED_CHANGES: [&str; 9] = [
 pub fn is_refused_change(result: &CallResult) -> bool {
     let CallResult::Failed(Failed { message, details, .. }) = result else { return false };
     let cause = details.as_ref().and_then(|details| details.get("cause")).and_then(Value::as_str).unwrap_or_default();
-    [message.as_str(), cause].iter().any(|text| REFUSED_CHANGES.iter().any(|words| text.contains(words)))
+    tells_refused_change(message) || tells_refused_change(cause)
+}
+
+/// Whether an error with this text can be one for such a change.
+pub fn tells_refused_change(text: &str) -> bool {
+    REFUSED_CHANGES.iter().any(|words| text.contains(words))
 }
 
 /// Errors of the engine: compiling, importing, evaluating the module, a promise that can never

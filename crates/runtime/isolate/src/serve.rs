@@ -256,9 +256,8 @@ impl Host {
         self.link.end();
         let is_cache_refused = isolate.main.was_cache_refused() || tool.is_some_and(|tool| tool.is_cache_refused);
         // Also if the realm could not be hardened.
-        let is_refused_change = isolation == Isolation::Call
-            && !was_stopped(&result)
-            && (tool.is_none() || outcome::is_refused_change(&result));
+        let failed = || !was_stopped(&result) && (tool.is_none() || outcome::is_refused_change(&result));
+        let is_refused_change = isolation == Isolation::Call && (isolate.has_refused_change() || failed());
         let omitted_lines = isolate.omitted_lines();
         self.done(call, &CallDone { kept, spent, is_cache_refused, is_refused_change, omitted_lines, result })?;
         Ok((isolate, kept))

@@ -137,7 +137,8 @@ pub async fn supervise(worker: &mut Worker, start: bytes::Bytes, watch: Watch<'_
         watch.script.cache.refuse();
     }
     let is_refused_change = done.as_ref().is_ok_and(|done| done.is_refused_change);
-    if is_refused_change && has_begun_ops {
+    let is_repeatable = is_refused_change && !has_begun_ops && stop_reason.is_none();
+    if is_refused_change && !is_repeatable {
         watch.script.sharing.refuse(&watch.script.file_name);
     }
     let is_whole = !is_writing || matches!(timeout(watch.grace, &mut writer).await, Ok(Ok(())));
@@ -147,7 +148,6 @@ pub async fn supervise(worker: &mut Worker, start: bytes::Bytes, watch: Watch<'_
         Ok(_) if is_whole => WorkerFate::Fresh,
         _ => WorkerFate::Unusable,
     };
-    let is_repeatable = is_refused_change && !has_begun_ops && stop_reason.is_none();
     if is_refused_change
         && has_begun_ops
         && let Ok(CallDone { result: CallResult::Failed(failed), .. }) = &mut done

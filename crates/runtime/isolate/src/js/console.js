@@ -255,7 +255,7 @@ const console = ObjectCreate({});
   ObjectDefineProperty(console, SymbolToStringTag, { __proto__: null, value: "console", configurable: true });
 }
 
-/** Reports an error that nothing in the tool handles. */
+/** Writes an error that nothing in the tool handles. */
 function report(what, error) {
   try {
     write(ERROR, [what, error]);

@@ -1,7 +1,8 @@
 // Describes a thrown value of any kind. Getters and proxies of the tool may run here; the call's
 // deadline covers them.
 import { primordials } from "ext:core/mod.js";
-import { shown as inspected } from "ext:sandbox/console.js";
+import { op_sandbox_uncaught } from "ext:core/ops";
+import { report, shown as inspected } from "ext:sandbox/console.js";
 import { refusal } from "ext:sandbox/op_error.js";
 
 const {
@@ -101,4 +102,15 @@ function describe(thrown) {
   };
 }
 
-export { describe };
+/** Reports an error that nothing in the tool handles, on the console and to the host. */
+function reportUncaught(what, error) {
+  report(what, error);
+  try {
+    const { message, cause } = describe(error);
+    op_sandbox_uncaught(message, cause ?? "");
+  } catch {
+    // The console has it.
+  }
+}
+
+export { describe, reportUncaught };

@@ -1,6 +1,7 @@
 // The web platform as globals of the tool.
 import { core, primordials } from "ext:core/mod.js";
-import { adopt, console, report } from "ext:sandbox/console.js";
+import { adopt, console } from "ext:sandbox/console.js";
+import { reportUncaught } from "ext:sandbox/failure.js";
 import { fetch } from "ext:sandbox/fetch.js";
 
 const {
@@ -84,7 +85,7 @@ core.registerErrorBuilder("DOMExceptionQuotaExceededError", (message) => new exc
 event.saveGlobalThisReference({
   __proto__: null,
   dispatchEvent(uncaught) {
-    report("Uncaught", uncaught.error);
+    reportUncaught("Uncaught", uncaught.error);
     return false;
   },
 });

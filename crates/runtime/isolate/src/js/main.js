@@ -1,9 +1,9 @@
 // The only interface between the engine's host and the tool: the host takes `__sandbox`, which is
 // removed before tool code runs.
 import { core, primordials } from "ext:core/mod.js";
-import { report, reset } from "ext:sandbox/console.js";
+import { reset } from "ext:sandbox/console.js";
 import { makeContext } from "ext:sandbox/context.js";
-import { describe } from "ext:sandbox/failure.js";
+import { describe, reportUncaught } from "ext:sandbox/failure.js";
 import { beginTime, forgetChance, refresh } from "ext:sandbox/globals.js";
 import { clean, harden } from "ext:sandbox/harden.js";
 import { lockdown } from "ext:sandbox/lockdown.js";
@@ -13,9 +13,9 @@ import { seed } from "ext:sandbox/seed.js";
 
 const { JSONParse, JSONStringify } = primordials;
 
-core.setReportExceptionCallback((error) => report("Uncaught", error));
+core.setReportExceptionCallback((error) => reportUncaught("Uncaught", error));
 core.setUnhandledPromiseRejectionHandler((_promise, reason) => {
-  report("Uncaught (in promise)", reason);
+  reportUncaught("Uncaught (in promise)", reason);
   return true;
 });
 

@@ -8,6 +8,7 @@ use rcrt_sandbox::protocol::{Kind, MAX_CONSOLE_BYTES, MAX_CONSOLE_LINES, encode}
 use rcrt_sandbox::{ConsoleLevel, ConsoleLine};
 
 use crate::link::Link;
+use crate::outcome::tells_refused_change;
 
 /// What the running call can still write.
 pub struct Console {
@@ -15,15 +16,26 @@ pub struct Console {
     bytes: Cell<usize>,
     /// Lines that did not fit.
     omitted: Cell<u64>,
+    /// An error that nothing in the tool handled shows that it changes what calls share.
+    has_refused_change: Cell<bool>,
 }
 
 impl Console {
     pub fn new() -> Self {
-        Self { lines: Cell::new(MAX_CONSOLE_LINES), bytes: Cell::new(MAX_CONSOLE_BYTES), omitted: Cell::new(0) }
+        Self {
+            lines: Cell::new(MAX_CONSOLE_LINES),
+            bytes: Cell::new(MAX_CONSOLE_BYTES),
+            omitted: Cell::new(0),
+            has_refused_change: Cell::new(false),
+        }
     }
 
     pub fn omitted(&self) -> u64 {
         self.omitted.get()
+    }
+
+    pub fn has_refused_change(&self) -> bool {
+        self.has_refused_change.get()
     }
 
     /// Whether the line fits.
@@ -60,5 +72,13 @@ pub fn op_sandbox_console(state: &mut OpState, level: u32, #[string] message: &s
     if let Ok(line) = encode(&ConsoleLine { level, message: message.to_owned() }) {
         // If the socket is closed, the reading thread exits the process.
         let _ = link.send(Kind::Console, 0, line);
+    }
+}
+
+/// An error that nothing in the tool handles.
+#[op2(fast)]
+pub fn op_sandbox_uncaught(state: &mut OpState, #[string] message: &str, #[string] cause: &str) {
+    if tells_refused_change(message) || tells_refused_change(cause) {
+        state.borrow::<Console>().has_refused_change.set(true);
     }
 }

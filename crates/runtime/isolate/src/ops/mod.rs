@@ -27,6 +27,7 @@ pub use timers::Timers;
 pub fn declarations() -> Vec<OpDecl> {
     vec![
         console::op_sandbox_console(),
+        console::op_sandbox_uncaught(),
         api::op_sandbox_api(),
         fetch::op_sandbox_fetch_start(),
         fetch::op_sandbox_fetch_head(),

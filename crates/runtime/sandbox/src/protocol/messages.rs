@@ -125,7 +125,8 @@ pub struct CallDone {
     /// The engine did not take the code cache that came with the call.
     #[serde(default)]
     pub is_cache_refused: bool,
-    /// The call failed, or may have failed, because it changes what calls of one process share.
+    /// The call failed, or may have failed, because it changes what calls of one process share. Or
+    /// code that nothing waited for did.
     #[serde(default)]
     pub is_refused_change: bool,
     /// Console lines beyond the limits, which were not sent.

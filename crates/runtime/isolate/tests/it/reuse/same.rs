@@ -53,6 +53,38 @@ fn a_tool_that_changes_builtins_gets_its_own_processes() {
 }
 
 #[test]
+fn so_does_one_that_changes_them_in_code_that_nothing_waits_for() {
+    for change in [
+        "setTimeout(() => { Array.prototype.left = 1; done([].left) }, 1)",
+        "queueMicrotask(() => { Array.prototype.left = 1; done([].left) })",
+        "Promise.resolve().then(() => { Array.prototype.left = 1; done([].left) })",
+        "const target = new EventTarget(); target.addEventListener('x', () => { Array.prototype.left = 1 });
+            target.dispatchEvent(new Event('x')); done([].left ?? 0)",
+        "setTimeout(() => { try { Array.prototype.left = 1 } catch (error) { throw new Error('no', { cause: error }) } done([].left) }, 1)",
+    ] {
+        is_always(&format!("export const execute = () => new Promise((done) => {{ {change} }})"), &json!(1));
+    }
+}
+
+#[test]
+fn a_call_that_waits_forever_for_a_refused_change_is_the_last_one() {
+    block_on(async {
+        let mut calls = Calls::of(
+            "export const execute = () => new Promise((done) => { const waits = setInterval(() => {}, 10);
+                setTimeout(() => { Array.prototype.left = 1; clearInterval(waits); done([].left) }, 1) })",
+        )
+        .await;
+        assert_eq!(calls.value(Value::Null).await, 1);
+        calls.call.limits.timeout_ms = 500;
+        assert!(calls.run(Value::Null).await.result.is_err());
+        calls.call.limits.timeout_ms = crate::fixture::PATIENCE_MS;
+        assert_eq!(calls.value(Value::Null).await, 1);
+        assert_eq!(calls.value(Value::Null).await, 1);
+        calls.sandbox.close().await;
+    });
+}
+
+#[test]
 fn a_call_that_asked_for_something_before_is_not_repeated() {
     block_on(async {
         let calls = Calls::of(
