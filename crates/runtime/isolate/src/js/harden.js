@@ -34,6 +34,7 @@ const {
 } = primordials;
 const { eventTargetData } = core.loadExtScript("ext:deno_web/02_event.js");
 const { performance, Performance } = core.loadExtScript("ext:deno_web/15_performance.js");
+const { __processTimers: processTimers } = core;
 const clearMarks = uncurryThis(Performance.prototype.clearMarks);
 const clearMeasures = uncurryThis(Performance.prototype.clearMeasures);
 // Not a SafeRegExp: the last match of a subclass need not count.
@@ -390,6 +391,8 @@ function clean() {
   if (performance[eventTargetData] !== undefined) return false;
   clearMarks(performance);
   clearMeasures(performance);
+  // The lists of cleared timers, whose age would decide the order of later timers.
+  processTimers(Infinity);
   forgetMatch();
   reset();
   return isGlobalRestored();

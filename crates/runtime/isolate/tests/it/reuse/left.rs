@@ -106,6 +106,9 @@ const LEFT: &[(&str, &str)] = &[
     ("new MessageChannel()", "1"),
     ("for (let i = 0; i < 9; i++) clearTimeout(setTimeout(() => {}, 1))",
         "(() => { const id = setTimeout(() => {}, 1); clearTimeout(id); return id })()"),
+    ("clearTimeout(setTimeout(() => {}, 101))",
+        "await new Promise((done) => { const order = []; setTimeout(() => order.push(1), 100); setTimeout(() => order.push(2), 101);
+            const from = performance.now(); while (performance.now() - from < 110); setTimeout(() => done(order), 1) })"),
     ("import('x').catch(() => { globalThis.heard = 1 })", "(await rest(), typeof heard)"),
     ("context.api.getBreadcrumb('x').catch(() => { globalThis.heard = 1 })", "(await rest(), typeof heard)"),
     ("fetch('https://example.org/').catch(() => { globalThis.heard = 1 })", "(await rest(), typeof heard)"),
