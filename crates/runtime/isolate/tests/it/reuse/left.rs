@@ -109,6 +109,9 @@ const LEFT: &[(&str, &str)] = &[
     ("clearTimeout(setTimeout(() => {}, 101))",
         "await new Promise((done) => { const order = []; setTimeout(() => order.push(1), 100); setTimeout(() => order.push(2), 101);
             const from = performance.now(); while (performance.now() - from < 110); setTimeout(() => done(order), 1) })"),
+    ("const of = globalThis; const proto = Reflect.getPrototypeOf(of);
+        Reflect.setPrototypeOf(of, { __proto__: proto, queueMicrotask: () => { of.heard = 1 } }); queueMicrotask(() => {}); Reflect.setPrototypeOf(of, proto)",
+        "(queueMicrotask(() => {}), await rest(), typeof heard)"),
     ("import('x').catch(() => { globalThis.heard = 1 })", "(await rest(), typeof heard)"),
     ("context.api.getBreadcrumb('x').catch(() => { globalThis.heard = 1 })", "(await rest(), typeof heard)"),
     ("fetch('https://example.org/').catch(() => { globalThis.heard = 1 })", "(await rest(), typeof heard)"),
@@ -182,6 +185,7 @@ fn what_calls_leave_for_good_reason_does_not_cost_the_process() {
         "const target = new EventTarget(); target.addEventListener('x', () => {}); target.dispatchEvent(new Event('x'))",
         "new Response(new ReadableStream()).body.getReader()",
         "new Promise(() => {})",
+        "queueMicrotask(() => {}); new Response(new ReadableStream()).clone()",
     ] {
         block_on(async {
             let calls = Calls::of(&code(leave, "1")).await;
