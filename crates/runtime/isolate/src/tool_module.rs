@@ -131,6 +131,9 @@ pub fn clean(isolate: &mut Isolate, memory_mb: u64) {
         engine.low_memory_notification();
         tool.collected = isolate.account.held(engine);
     }
+    if isolate.stack.was_used_up() {
+        return;
+    }
     if tool.evaluations >= EVALUATIONS || tool.collected > tool.held + allowed {
         return;
     }

@@ -109,6 +109,13 @@ const LEFT: &[(&str, &str)] = &[
     ("clearTimeout(setTimeout(() => {}, 101))",
         "await new Promise((done) => { const order = []; setTimeout(() => order.push(1), 100); setTimeout(() => order.push(2), 101);
             const from = performance.now(); while (performance.now() - from < 110); setTimeout(() => done(order), 1) })"),
+    ("cancelled(); cancelled(); for (let k = 0; k < 30; k++) at(k, cancelled)", "(await rest(), 1)"),
+    ("cancelled(); cancelled(); const f = () => { for (let k = 0; k < 30; k++) at(k, cancelled) };
+        const bytes = [0, 97, 115, 109, 1, 0, 0, 0, 1, 4, 1, 96, 0, 0, 2, 7, 1, 1, 109, 1, 102, 0, 0, 3, 2, 1, 0, 7, 5, 1, 1, 103, 0, 1, 10, 6, 1, 4, 0, 16, 0, 11];
+        const instance = new WebAssembly.Instance(new WebAssembly.Module(new Uint8Array(bytes)), { m: { f } });
+        await WebAssembly.promising?.(instance.exports.g)()", "(await rest(), 1)"),
+    ("const failing = target(); for (let k = 0; k < 600; k++) at(k, () => failing.dispatchEvent(new Event('x')))",
+        "(() => { try { target().dispatchEvent(new Event('x')); return 1 } catch (error) { return `${error}` } })()"),
     ("const of = globalThis; const proto = Reflect.getPrototypeOf(of);
         Reflect.setPrototypeOf(of, { __proto__: proto, queueMicrotask: () => { of.heard = 1 } }); queueMicrotask(() => {}); Reflect.setPrototypeOf(of, proto)",
         "(queueMicrotask(() => {}), await rest(), typeof heard)"),
@@ -134,6 +141,10 @@ fn code(leave: &str, notice: &str) -> String {
     format!(
         "const rest = () => new Promise((done) => setTimeout(done, 20));
          const symbol = (of, name) => Reflect.ownKeys(of.prototype).find((key) => String(key) === `Symbol(${{name}})`);
+         const cancelled = () => clearTimeout(setTimeout(cancelled, 20));
+         const target = () => {{ const made = new EventTarget(); made.addEventListener('x', () => {{ throw 1 }}); return made }};
+         // Acts in the k-th frame before the end of the stack.
+         const at = (k, act) => {{ let frame = 0; const go = () => {{ try {{ go() }} catch {{}} if (frame++ === k) try {{ act() }} catch {{}} }}; go() }};
          const named = (of, name) => of.prototype[symbol(of, name)];
          const template = () => ((strings) => strings)`left`;
          const shared = () => [Math, JSON, context_api, template(), Object.prototype, AbortSignal.prototype, performance];
@@ -186,6 +197,7 @@ fn what_calls_leave_for_good_reason_does_not_cost_the_process() {
         "new Response(new ReadableStream()).body.getReader()",
         "new Promise(() => {})",
         "queueMicrotask(() => {}); new Response(new ReadableStream()).clone()",
+        "(function deep(n) { if (n > 0) deep(n - 1) })(2000)",
     ] {
         block_on(async {
             let calls = Calls::of(&code(leave, "1")).await;

@@ -19,6 +19,7 @@ const ALWAYS: &[i64] = &[
     libc::SYS_munmap,
     libc::SYS_mprotect,
     libc::SYS_brk,
+    libc::SYS_mincore,
     libc::SYS_pkey_alloc,
     libc::SYS_pkey_free,
     libc::SYS_pkey_mprotect,
