@@ -5,7 +5,7 @@
 //!
 //! The scripts are made strict code, so that a tool's function cannot find its caller through
 //! `caller`, `arguments` or a stack frame. The symbols under which their objects store inner state
-//! become hidden keys.
+//! become hidden keys. Their classes are listed, also those that no name leads to.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -66,7 +66,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             let specifier = format!("ext:{name}/{file}");
             let strict = out.join(format!("{name}-{file}"));
             // On the first line, so that positions in stacks do not change.
-            let text = own_random(&file, &hide_keys(&file, &fs::read_to_string(&script)?))?;
+            let text = own_random(&file, &hide_keys(&file, &list_classes(&fs::read_to_string(&script)?)))?;
             fs::write(&strict, format!("\"use strict\";{text}"))?;
             let path = strict.to_str().ok_or_else(|| format!("{} is not valid UTF-8", strict.display()))?;
             writeln!(
@@ -122,6 +122,24 @@ fn hide_keys(file: &str, script: &str) -> String {
         hidden.push_str(&hidden_key(file, line).unwrap_or_else(|| line.to_owned()));
     }
     hidden
+}
+
+/// Adds each class of the script to `internals.classes`, on the line of its end.
+fn list_classes(script: &str) -> String {
+    let mut listed = String::with_capacity(script.len());
+    let mut class = None;
+    for line in script.split_inclusive('\n') {
+        let name = line.strip_prefix("class ").and_then(|rest| rest.split_whitespace().next());
+        class = name.or(class);
+        match class {
+            Some(name) if line.trim_end() == "}" => {
+                let _ = writeln!(listed, "}}__bootstrap.internals.classes.push({name});");
+                class = None;
+            }
+            _ => listed.push_str(line),
+        }
+    }
+    listed
 }
 
 /// The boundaries of forms come from our own random numbers. The state of the engine's generator is

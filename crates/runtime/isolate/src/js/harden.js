@@ -1,7 +1,7 @@
 // Lets calls follow each other in one realm. `harden` makes everything that two calls can both
 // reach unchangeable, except for the global object and some properties; `clean` compares those and
 // the few inner states that no freezing covers. docs/design/sandbox.md says why this is enough.
-import { core, primordials } from "ext:core/mod.js";
+import { core, internals, primordials } from "ext:core/mod.js";
 import { reset } from "ext:sandbox/console.js";
 import { makeContext } from "ext:sandbox/context.js";
 
@@ -14,6 +14,7 @@ const {
   ObjectFreeze,
   ObjectHasOwn,
   ObjectIs,
+  ObjectKeys,
   ObjectPreventExtensions,
   ObjectPrototypeIsPrototypeOf,
   ReflectApply,
@@ -37,6 +38,8 @@ const { performance, Performance } = core.loadExtScript("ext:deno_web/15_perform
 const { __processTimers: processTimers } = core;
 const clearMarks = uncurryThis(Performance.prototype.clearMarks);
 const clearMeasures = uncurryThis(Performance.prototype.clearMeasures);
+/** The platform's classes, also those that only its errors and inner objects have. */
+const { classes } = internals;
 // Not a SafeRegExp: the last match of a subclass need not count.
 const NOTHING = /(?:)/;
 
@@ -129,7 +132,11 @@ function thrownBy(act) {
 
 /** Objects that calls share and that the global object's properties do not lead to. */
 function roots() {
-  return [globalThis, crypto, crypto.subtle, performance, makeContext('{"request":{"id":""},"secrets":{}}')];
+  const found = [globalThis, crypto, crypto.subtle, performance, makeContext('{"request":{"id":""},"secrets":{}}')];
+  const errors = ObjectKeys(core.errorConstructors);
+  for (let i = 0; i < errors.length; i++) ArrayPrototypePush(found, core.errorConstructors[errors[i]]);
+  for (let i = 0; i < classes.length; i++) ArrayPrototypePush(found, classes[i]);
+  return found;
 }
 
 /** The platform's symbol with this name among the members of a prototype. */
@@ -241,6 +248,7 @@ function platformPrototypes(samples) {
     if (typeof value === "function") add(ReflectGetOwnPropertyDescriptor(value, "prototype")?.value);
   }
   for (let i = 0; i < samples.length; i++) add(ReflectGetPrototypeOf(samples[i]));
+  for (let i = 0; i < classes.length; i++) add(classes[i].prototype);
   return found;
 }
 
