@@ -117,8 +117,8 @@ impl Sandbox {
     }
 
     /// Calls that others can follow in the same process are ordinary ones of a script that is
-    /// called often. A seed changes builtins, and who observes a call must see it once. The operator
-    /// can give every call its own process.
+    /// called often. A seed changes builtins, and who observes a call must see it once. The
+    /// operator can give every call its own process.
     fn isolation_of(&self, invocation: &Invocation, host: &dyn HostOps) -> Isolation {
         let is_ordinary = invocation.task == Task::Call && invocation.seed.is_none() && host.observer().is_none();
         match invocation.isolation {
