@@ -66,8 +66,8 @@ pub struct RunnerTaskOptions {
     #[arg(long, env = "RCRT_SANDBOX", default_value_t, value_name = "LEVEL", value_parser = sandbox_level())]
     pub sandbox: Level,
 
-    /// What calls of one version of a tool share: shared (a process, as the tool's `isolation` says),
-    /// or process (nothing: each call has a process of its own, whatever the tool says)
+    /// What calls of one version of a tool share: shared (a process, as the tool's `isolation`
+    /// says), or process (nothing: each call has a process of its own, whatever the tool says)
     #[arg(long, env = "RCRT_ISOLATION", value_name = "MODE", value_enum, default_value_t)]
     pub isolation: CallIsolation,
 
