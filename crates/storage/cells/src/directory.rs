@@ -7,8 +7,6 @@ use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{PgConnection, PgPool, Postgres, Transaction};
 use uuid::Uuid;
 
-use crate::HOME;
-
 /// What the directory says of a tenant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Entry {
