@@ -10,7 +10,7 @@ use deno_core::{JsRuntime, RuntimeOptions, v8};
 use crate::extensions::{self, Scripts};
 use crate::link::Link;
 use crate::loader::Main;
-use crate::memory::{Account, Stack};
+use crate::memory::Account;
 use crate::ops::{Clock, Console, Fetches, Progress, Timers};
 use crate::stop::Stop;
 use crate::tool_module::ToolModule;
@@ -72,7 +72,6 @@ pub struct Isolate {
     /// Memory limit and use of the running call. The engine has a pointer to it, so it is dropped
     /// after the engine.
     pub account: Arc<Account>,
-    pub stack: Stack,
     /// The tool's only module, until the engine loads it.
     pub main: Rc<Main>,
     stop: Stop,
@@ -86,10 +85,6 @@ impl Isolate {
         let account = Account::new(stop.clone());
         let main = Rc::new(Main::default());
         let parameters = account.apply(v8::CreateParams::default().heap_limits(0, limit).allow_atomics_wait(false));
-        let stack = Stack::here();
-        // SAFETY: this thread's stack is larger, and the isolate stays on this thread.
-        #[allow(unsafe_code)]
-        let parameters = unsafe { parameters.set_stack_limit(stack.end()) };
         let mut runtime = JsRuntime::try_new(RuntimeOptions {
             extensions: extensions::all(scripts),
             startup_snapshot: startup,
@@ -137,7 +132,6 @@ impl Isolate {
             made_for: memory_mb,
             heap_limit,
             account,
-            stack,
             main,
             stop: stop.clone(),
         })

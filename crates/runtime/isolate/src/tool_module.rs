@@ -13,6 +13,7 @@ use deno_web::BlobStoreTrait;
 use crate::call::execute_of;
 use crate::engine::Isolate;
 use crate::loader::refused;
+use crate::memory::stack;
 use crate::ops::Clock;
 
 /// After this many evaluations the process is replaced, which bounds what no check sees.
@@ -131,7 +132,7 @@ pub fn clean(isolate: &mut Isolate, memory_mb: u64) {
         engine.low_memory_notification();
         tool.collected = isolate.account.held(engine);
     }
-    if isolate.stack.was_used_up() {
+    if stack::was_used_up() {
         return;
     }
     if tool.evaluations >= EVALUATIONS || tool.collected > tool.held + allowed {

@@ -5,8 +5,7 @@
 mod account;
 mod buffers;
 mod meter;
-mod stack;
+pub mod stack;
 
 pub use account::Account;
 pub use meter::Meter;
-pub use stack::Stack;
