@@ -134,7 +134,7 @@ impl TenancyDecorator for Cells {
 
     async fn put_tenant(&self, id: Uuid, name: &str, cell: Option<&str>) -> Result<(TenantInfo, bool)> {
         let cell = self.cell_of_new(id, cell).await?;
-        self.settled(id, async {
+        let putting = async {
             let put = self.routes.home.put_tenant(id, name, None).await?;
             if let Some(cell) = cell
                 && put.1
@@ -145,8 +145,8 @@ impl TenancyDecorator for Cells {
                 Some(store) => store.put_tenant(id, name, None).await,
                 None => Ok(put),
             }
-        })
-        .await
+        };
+        self.settled(id, Box::pin(putting)).await
     }
 
     async fn set_quotas(&self, id: Uuid, quotas: TenantQuotas) -> Result<()> {
