@@ -160,10 +160,15 @@ fn parent(process: u32) -> io::Result<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::process::{Child, Command};
+    use std::io::Read as _;
+    use std::process::{Child, Command, Stdio};
 
+    /// A shell that has started: before that, its memory changes.
     fn shell(script: &str) -> (Child, Process) {
-        let child = Command::new("/bin/sh").args(["-c", script]).spawn().unwrap();
+        let script = format!("echo; {script}");
+        let mut shell = Command::new("/bin/sh");
+        let mut child = shell.args(["-c", &script]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        child.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
         let process = Process::open(child.id(), child.id()).unwrap();
         (child, process)
     }
