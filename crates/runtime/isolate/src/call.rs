@@ -148,10 +148,10 @@ export async function execute(input, context) {
 }"#;
 const NO_CONTEXT: &str = r#"{"request":{"id":""},"secrets":{}}"#;
 
-/// Loads and calls a small tool and discards it, so that forked isolates share the compiled code of
-/// what every call runs through.
-pub async fn warm_up(isolate: &mut Isolate) -> Result<(), CoreError> {
-    let specifier = ModuleSpecifier::parse("rehearsal:zygote")?;
+/// Loads and calls a small tool and discards it, so that what every call runs through is compiled.
+/// `name` must be different each time.
+pub async fn warm_up(isolate: &mut Isolate, name: &str) -> Result<(), CoreError> {
+    let specifier = ModuleSpecifier::parse(&format!("rehearsal:{name}"))?;
     isolate.main.warm_up(true);
     let loaded = isolate.runtime.load_side_es_module_from_code(&specifier, WARM_UP_TOOL).await;
     isolate.main.warm_up(false);

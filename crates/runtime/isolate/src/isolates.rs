@@ -28,7 +28,7 @@ impl Isolates {
     ) -> Result<Self, WorkerError> {
         let failed = |error: CoreError| WorkerError::Engine(error.to_string());
         let mut plain = Isolate::new(startup, memory_mb, link, stop).map_err(WorkerError::Engine)?;
-        call::warm_up(&mut plain).await.map_err(failed)?;
+        call::warm_up(&mut plain, "zygote").await.map_err(failed)?;
         let mut hardened = Isolate::new(startup, memory_mb, link, stop).map_err(WorkerError::Engine)?;
         if !call::warm_up_hardened(&mut hardened, memory_mb).await.map_err(failed)? {
             return Err(WorkerError::Engine("a hardened realm was changed by a rehearsal".into()));
@@ -36,8 +36,13 @@ impl Isolates {
         // In a compact heap, processes write to fewer of its pages.
         hardened.runtime.v8_isolate().low_memory_notification();
         hardened.suspend();
-        plain.runtime.v8_isolate().low_memory_notification();
         Ok(Self { plain, hardened: Some(ManuallyDrop::new(hardened)) })
+    }
+
+    /// Runs what every call runs through in the isolate of a process that runs one call, so that the
+    /// call finds it in the memory of its own process.
+    pub async fn rehearse(&mut self) -> Result<(), WorkerError> {
+        call::warm_up(&mut self.plain, "child").await.map_err(|error| WorkerError::Engine(error.to_string()))
     }
 
     /// The isolate for the process's first call.

@@ -41,13 +41,14 @@ pub fn serve(runner: UnixStream, startup: Option<&'static [u8]>, begin: &Begin) 
     let (link, stop) = (Link::default(), Stop::default());
     let meter = Meter::default();
     let served = crypto_thread::runtime(&meter).map_err(WorkerError::Threads)?.block_on(async {
-        let isolates = Isolates::in_zygote(startup, begin.memory_mb, &link, &stop).await?;
+        let mut isolates = Isolates::in_zygote(startup, begin.memory_mb, &link, &stop).await?;
         let Some(mut socket) = fork_for_each_worker(runner.into())? else { return Ok(()) };
         let begin = read_begin(&mut socket)?;
         let (mut protections, memory) = crate::jail::enter(&mut socket, SOCKET_FD + 1)?;
         let turn = isolate_fork::fork_for_each_isolate(&socket, &mut protections)?;
         forget_random_numbers();
         let own = crate::jail::close_files(memory, &mut protections);
+        isolates.rehearse().await?;
         let memory_mb = begin.memory_mb;
         let turn = Some(turn);
         Serving { socket, link, stop, meter, startup, memory_mb, protections, own, turn }.serve(isolates).await
