@@ -29,19 +29,20 @@ pub async fn run(run: &mut Run) -> anyhow::Result<()> {
     let tool = adding("bench-reuse", Isolation::Tool).add(&instance.client()).await?;
     let input = |number| json!({"a": number, "b": 2});
     let calls = Arc::new(ToolCalls { answers, tool, input });
-    let queue = instance.database().connect(rcrt_postgres::DATABASE, 1).await?;
+    let database = instance.database().connect(rcrt_postgres::DATABASE, 1).await?;
     let (mut alone, mut beside, mut embedded) = (Rounds::default(), Rounds::default(), 0);
     for round in 0..run.times(3).max(1) {
-        sqlx::query("DELETE FROM embedding_queue").execute(&queue).await?;
+        sqlx::query("DELETE FROM embedding_queue").execute(&database).await?;
         alone.add(&run.closed(calls.clone(), IN_FLIGHT, Duration::from_secs(1), run.seconds(8)).await);
         write(&instance, round * RECORDS).await?;
-        let before = waiting(&queue).await?;
+        let before = count(&database, "SELECT count(*) FROM breadcrumb_embeddings").await?;
         beside.add(&run.closed(calls.clone(), IN_FLIGHT, Duration::from_secs(1), run.seconds(8)).await);
-        let after = waiting(&queue).await?;
-        ensure!(after > 0, "all records were embedded before the turn ended");
-        embedded += before - after;
+        let after = count(&database, "SELECT count(*) FROM breadcrumb_embeddings").await?;
+        let waiting = count(&database, "SELECT count(*) FROM embedding_queue").await?;
+        ensure!(after > before && waiting > 0, "{} records were embedded, {waiting} waited", after - before);
+        embedded += after - before;
     }
-    queue.close().await;
+    database.close().await;
     instance.stop().await?;
     let (alone, beside) = (alone.per_second(), beside.per_second());
     run.push(Row::new(SECTION, "calls with reuse, nothing to embed", alone, "calls/s"));
@@ -81,6 +82,6 @@ fn note(number: usize) -> NewBreadcrumb {
     }
 }
 
-async fn waiting(queue: &PgPool) -> anyhow::Result<i64> {
-    Ok(sqlx::query_scalar("SELECT count(*) FROM embedding_queue").fetch_one(queue).await?)
+async fn count(database: &PgPool, sql: &'static str) -> anyhow::Result<i64> {
+    Ok(sqlx::query_scalar(sql).fetch_one(database).await?)
 }
