@@ -39,8 +39,8 @@ impl Isolates {
         Ok(Self { plain, hardened: Some(ManuallyDrop::new(hardened)) })
     }
 
-    /// Runs what every call runs through in the isolate of a process that runs one call, so that the
-    /// call finds it in the memory of its own process.
+    /// Runs what every call runs through in the isolate that is not hardened, so that a call finds
+    /// it in the memory of its own process.
     pub async fn rehearse(&mut self) -> Result<(), WorkerError> {
         call::warm_up(&mut self.plain, "child").await.map_err(|error| WorkerError::Engine(error.to_string()))
     }
