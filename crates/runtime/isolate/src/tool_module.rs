@@ -112,8 +112,8 @@ pub async fn evaluate(
         deno_core::scope!(scope, runtime);
         start(scope, tool, cache)?
     };
-    if !started.is_evaluated {
-        let evaluated = Box::pin(runtime.resolve(started.promise));
+    if let Some(promise) = started.awaits {
+        let evaluated = Box::pin(runtime.resolve(promise));
         runtime.with_event_loop_promise(evaluated, PollEventLoopOptions::default()).await?;
     }
     deno_core::scope!(scope, runtime);
@@ -127,15 +127,16 @@ pub fn clean(isolate: &mut Isolate, memory_mb: u64) {
     let allowed = MAX_GROWTH.min(memory_mb as usize * 1024 * 1024 / GROWTH_SHARE);
     let Some(tool) = &mut isolate.module else { return };
     tool.is_clean = false;
+    if tool.evaluations >= EVALUATIONS || stack::was_used_up() {
+        return;
+    }
     let engine = isolate.runtime.v8_isolate();
-    if isolate.account.held(engine) > tool.collected + allowed.min(GARBAGE) {
+    let most = tool.held + allowed;
+    if isolate.account.held(engine) > most.min(tool.collected + GARBAGE) {
         engine.low_memory_notification();
         tool.collected = isolate.account.held(engine);
     }
-    if stack::was_used_up() {
-        return;
-    }
-    if tool.evaluations >= EVALUATIONS || tool.collected > tool.held + allowed {
+    if tool.collected > most {
         return;
     }
     let mut left = Vec::new();
@@ -172,9 +173,8 @@ fn call_in(scope: &mut v8::PinScope<'_, '_>, function: &v8::Global<v8::Function>
 
 struct Started {
     module: v8::Global<v8::Module>,
-    promise: v8::Global<v8::Value>,
-    /// The promise is fulfilled: the module awaits nothing.
-    is_evaluated: bool,
+    /// What its code waits for, if it does.
+    awaits: Option<v8::Global<v8::Value>>,
 }
 
 /// Compiles the module, from the engine's own cache after the first time, and starts it.
@@ -208,12 +208,14 @@ fn start(scope: &mut v8::PinScope<'_, '_>, tool: &mut ToolModule, cache: Option<
     }
     let Some(promise) = module.evaluate(scope) else { return Err(thrown!(scope)) };
     let state = v8::Local::<v8::Promise>::try_from(promise).map(|promise| promise.state());
-    let is_evaluated = matches!(state, Ok(v8::PromiseState::Fulfilled));
-    if is_evaluated {
+    let awaits = if matches!(state, Ok(v8::PromiseState::Fulfilled)) {
         // What the module's code left for later runs before `execute`.
         scope.perform_microtask_checkpoint();
-    }
-    Ok(Started { module: v8::Global::new(scope, module), promise: v8::Global::new(scope, promise), is_evaluated })
+        None
+    } else {
+        Some(v8::Global::new(scope, promise))
+    };
+    Ok(Started { module: v8::Global::new(scope, module), awaits })
 }
 
 /// Never called: a module with imports is refused before.
