@@ -17,7 +17,7 @@ pub async fn next(events: &mut EventStream, tag: &str) -> Map<String, Value> {
         loop {
             let event = events.next().await.unwrap().unwrap();
             if event.tags.iter().any(|one| one == tag) {
-                return event.context.into();
+                return event.context.clone().into();
             }
         }
     };

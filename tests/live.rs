@@ -58,7 +58,7 @@ impl LiveSystem {
             loop {
                 let event = self.events.next().await.unwrap().unwrap();
                 if event.tags.iter().any(|one| one == tag) {
-                    return (event.breadcrumb_id, event.context.into());
+                    return (event.breadcrumb_id, event.context.clone().into());
                 }
             }
         };

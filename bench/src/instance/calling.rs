@@ -104,7 +104,7 @@ async fn hand_out(mut events: EventStream, waiting: Waiting) {
         }
         let answer = event.tags.iter().find_map(|tag| waiting.lock().remove(tag));
         if let Some(answer) = answer {
-            let _ = answer.send(event.context.into());
+            let _ = answer.send(Arc::unwrap_or_clone(event).context.into());
         }
     }
     // Waiting callers get an error.

@@ -1,6 +1,7 @@
 //! Events: one for each change of a record; and subscriptions to them.
 
 use std::fmt;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
@@ -75,7 +76,8 @@ pub trait EventSink: fmt::Debug + Send + Sync + 'static {
 }
 
 /// An endless stream of events, in order. After an error it ends.
-pub type EventStream = BoxStream<'static, Result<Event, StoreError>>;
+/// All subscribers share the events.
+pub type EventStream = BoxStream<'static, Result<Arc<Event>, StoreError>>;
 
 /// Which of the events that an agent can see its stream carries.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -99,7 +101,7 @@ impl SubscribeOptions {
 /// One item of a subscription.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SubscriptionItem {
-    Event(Event),
+    Event(Arc<Event>),
     /// The event with this number is not for this subscriber. Resuming after it misses nothing.
     Skipped(EventNumber),
     /// Some events after the subscriber's position are no longer stored. From `first` on, none is

@@ -281,7 +281,7 @@ fn check_tags(found: &mut Violations, tags: &[String]) {
         found.add("tags", format!("has {} entries; at most {MAX_TAGS} are allowed", tags.len()));
     }
     for (index, tag) in tags.iter().enumerate() {
-        found.text(&format!("tags[{index}]"), tag, 200);
+        found.text(format_args!("tags[{index}]"), tag, 200);
     }
 }
 
@@ -290,7 +290,7 @@ fn check_context(found: &mut Violations, context: &Map<String, Value>) {
         if key.contains('\0') {
             found.add("context", "has a key with a NUL character (U+0000), which cannot be stored");
         }
-        found.json(&format!("context.{key:.100}"), value);
+        found.json(format_args!("context.{key:.100}"), value);
     }
     let size = object_bytes(context);
     if size > MAX_RECORD_BYTES {

@@ -1,5 +1,7 @@
 //! `tool.request.v1`: a request to call a tool.
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
@@ -25,8 +27,9 @@ pub struct ToolRequest {
     pub workspace: Option<String>,
     /// The agent that wrote the request.
     pub agent_id: Option<Uuid>,
-    /// The event that triggered a subscribed tool. Set by the runner.
-    pub trigger_event: Option<Value>,
+    /// The event that triggered a subscribed tool. Set by the runner. Shared, because a request is
+    /// copied several times for a call.
+    pub trigger_event: Option<Arc<Value>>,
     /// The conversation of the request (`session`). Large results go to its working memory.
     pub session: Option<String>,
     /// The model that will read the response (`model`). It decides how long a result can be.
@@ -96,7 +99,7 @@ impl ToolRequest {
         for (key, most) in [("session", MAX_SESSION), ("model", 200), ("traceparent", 200)] {
             match context.get(key) {
                 None | Some(Value::Null) => {}
-                Some(Value::String(text)) => found.text(&format!("context.{key}"), text, most),
+                Some(Value::String(text)) => found.text(format_args!("context.{key}"), text, most),
                 Some(_) => found.add(format!("context.{key}"), "must be a string"),
             }
         }
@@ -236,7 +239,7 @@ impl ToolRequest {
             input: Self::input_of(record),
             workspace: record.workspace().map(str::to_owned),
             agent_id: record.created_by,
-            trigger_event: record.context.get("trigger_event").cloned(),
+            trigger_event: record.context.get("trigger_event").cloned().map(Arc::new),
             session: text("session"),
             model: text("model"),
             max_result_chars: record.context.get("max_result_chars").and_then(Value::as_u64),

@@ -173,16 +173,17 @@ impl ToolResponse {
 
     /// The response record. Its tags are the request's workspace, `tool:response` (for a creation,
     /// `tool:create:response`) and `request:<request_id>`.
-    pub fn record(&self, request: &ToolRequest) -> NewBreadcrumb {
+    pub fn record(self, request: &ToolRequest) -> NewBreadcrumb {
         let mut tags: Vec<String> = request.workspace.clone().into_iter().collect();
+        let title = format!("Response of {}", self.tool.chars().take(200).collect::<String>());
         let (tag, context) = match request.kind {
-            RequestKind::Call => (TAG, self.fields()),
-            RequestKind::Creation => (tool_creation::RESPONSE_TAG, self.creation_fields()),
+            RequestKind::Call => (TAG, self.into_fields()),
+            RequestKind::Creation => (tool_creation::RESPONSE_TAG, self.into_creation_fields()),
         };
         tags.push(tag.into());
         tags.push(Self::tag(&request.request_id));
         NewBreadcrumb {
-            title: format!("Response of {}", self.tool.chars().take(200).collect::<String>()),
+            title,
             context,
             tags,
             schema_name: Some(request.kind.response_schema().into()),
@@ -195,22 +196,37 @@ impl ToolResponse {
         self.metadata.get("notice")?.as_str()
     }
 
-    fn fields(&self) -> Map<String, Value> {
-        match serde_json::to_value(self) {
-            Ok(Value::Object(fields)) => fields,
-            _ => Map::new(),
-        }
+    /// As its serialization has them. A large output is moved, not copied.
+    fn into_fields(self) -> Map<String, Value> {
+        let mut fields = Map::with_capacity(10);
+        let mut add = |key: &str, value: Option<Value>| {
+            if let Some(value) = value {
+                fields.insert(key.to_owned(), value);
+            }
+        };
+        add("request_id", Some(self.request_id.into()));
+        add("tool", Some(self.tool.into()));
+        add("status", Some(self.status.as_str().into()));
+        add("output", self.output);
+        add("error", self.error.map(Value::from));
+        add("error_code", self.error_code.map(|code| code.as_str().into()));
+        add("is_retryable", self.is_retryable.map(Value::from));
+        add("error_details", self.error_details);
+        add("execution_time_ms", Some(self.execution_time_ms.into()));
+        add("metadata", Some(self.metadata.into()));
+        add("timestamp", Some(self.timestamp.into()));
+        fields
     }
 
     /// The context of a `tool.create.response.v1`: the fields of the output, which has the
     /// creation's own `status`. A call that failed is a rejection.
-    fn creation_fields(&self) -> Map<String, Value> {
-        let mut fields = self.fields();
+    fn into_creation_fields(self) -> Map<String, Value> {
+        let message = self.error.clone().unwrap_or_default();
+        let rule = self.error_code.map_or("ExecutionFailed", ErrorCode::as_str);
+        let mut fields = self.into_fields();
         match fields.remove("output") {
             Some(Value::Object(output)) => fields.extend(output),
             _ => {
-                let message = self.error.clone().unwrap_or_default();
-                let rule = self.error_code.map_or("ExecutionFailed", ErrorCode::as_str);
                 fields.insert("status".into(), "rejected".into());
                 fields.insert(
                     "validation".into(),

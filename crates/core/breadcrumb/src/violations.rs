@@ -1,6 +1,8 @@
 //! Shared field checks, so that the HTTP server, the CLI and the store refuse the same input with
 //! the same text.
 
+use std::fmt::Display;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -42,7 +44,7 @@ fn shortened(mut text: String) -> String {
     text
 }
 
-impl std::fmt::Display for Violation {
+impl Display for Violation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         if self.field.is_empty() { f.write_str(&self.message) } else { write!(f, "{}: {}", self.field, self.message) }
     }
@@ -93,27 +95,27 @@ impl Violations {
     }
 
     /// Checks a text that must have 1 to `max` characters and no NUL.
-    pub(crate) fn text(&mut self, field: &str, value: &str, max: usize) {
+    pub(crate) fn text(&mut self, field: impl Display + Copy, value: &str, max: usize) {
         if value.trim().is_empty() {
-            self.add(field, "must not be empty");
+            self.add(field.to_string(), "must not be empty");
         }
         self.optional_text(field, value, max);
     }
 
     /// Checks a text that can be empty and must have at most `max` characters and no NUL.
-    pub(crate) fn optional_text(&mut self, field: &str, value: &str, max: usize) {
+    pub(crate) fn optional_text(&mut self, field: impl Display + Copy, value: &str, max: usize) {
         let characters = value.chars().count();
         if characters > max {
-            self.add(field, format!("has {characters} characters; at most {max} are allowed"));
+            self.add(field.to_string(), format!("has {characters} characters; at most {max} are allowed"));
         }
         if value.contains('\0') {
-            self.add(field, "contains a NUL character (U+0000), which cannot be stored");
+            self.add(field.to_string(), "contains a NUL character (U+0000), which cannot be stored");
         }
     }
 
     /// Checks any JSON value: no NUL in a string or a key, at most 128 levels deep.
-    pub(crate) fn json(&mut self, field: &str, value: &Value) {
-        self.json_at(&FieldPath::Root(field), value, 0);
+    pub(crate) fn json(&mut self, field: impl Display, value: &Value) {
+        self.json_at(&FieldPath::Root(&field), value, 0);
     }
 
     fn json_at(&mut self, path: &FieldPath<'_>, value: &Value, depth: usize) {
@@ -149,22 +151,22 @@ impl Violations {
 
 /// The path of a value. It is formatted only for a violation: most of the many values are valid.
 enum FieldPath<'p> {
-    Root(&'p str),
+    Root(&'p dyn Display),
     Item(&'p FieldPath<'p>, usize),
     Entry(&'p FieldPath<'p>, &'p str),
 }
 
-impl std::fmt::Display for FieldPath<'_> {
+impl Display for FieldPath<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Root(field) => f.write_str(field),
+            Self::Root(field) => field.fmt(f),
             Self::Item(parent, index) => write!(f, "{parent}[{index}]"),
             Self::Entry(parent, key) => write!(f, "{parent}.{key:.MAX_KEY_CHARS$}"),
         }
     }
 }
 
-impl std::fmt::Display for Violations {
+impl Display for Violations {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         for (index, violation) in self.0.iter().enumerate() {
             if index > 0 {

@@ -19,6 +19,7 @@
 //! }
 //! ```
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
@@ -203,7 +204,7 @@ enum Seen {
 
 /// Another request can have the same id. The runtime writes the id of the request's record into its
 /// records.
-fn read(event: Event, asked: &PendingCall, watching: &dyn CallObserver) -> Seen {
+fn read(event: Arc<Event>, asked: &PendingCall, watching: &dyn CallObserver) -> Seen {
     let of_call = |request: Option<&Value>| request.is_some_and(|request| *request == asked.request.to_string());
     match event.schema_name.as_deref() {
         _ if event.kind == EventKind::Deleted => {}
@@ -211,7 +212,8 @@ fn read(event: Event, asked: &PendingCall, watching: &dyn CallObserver) -> Seen 
             match event.context.get("metadata").and_then(|metadata| metadata.get("request")) {
                 None => return Seen::MaybeResponse,
                 request if of_call(request) => {
-                    return Seen::Response(CallResponse { record: event.breadcrumb_id, context: event.context.into() });
+                    let Event { breadcrumb_id: record, context, .. } = Arc::unwrap_or_clone(event);
+                    return Seen::Response(CallResponse { record, context: context.into() });
                 }
                 Some(_) => {}
             }

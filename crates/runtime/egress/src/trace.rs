@@ -6,10 +6,11 @@
 //! messages of errors.
 
 use std::borrow::Cow;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use opentelemetry::trace::{
-    FutureExt, SpanBuilder, SpanContext, SpanId, SpanKind, Status, TraceContextExt, TraceFlags, TraceId, TraceState,
-    Tracer,
+    FutureExt, Span, SpanBuilder, SpanContext, SpanId, SpanKind, Status, TraceContextExt, TraceFlags, TraceId,
+    TraceState, Tracer, TracerProvider,
 };
 use opentelemetry::{Context, KeyValue, global};
 use rcrt_breadcrumb::{OpError, Traceparent};
@@ -19,6 +20,24 @@ use uuid::Uuid;
 pub const SCOPE: &str = "rcrt";
 /// The class of a failure, as OpenTelemetry names the attribute.
 pub const ERROR_TYPE: &str = "error.type";
+
+static IS_EXPORTED: AtomicBool = AtomicBool::new(false);
+
+/// Records all spans of this process with this provider from now on.
+pub fn export<P, T, S>(provider: P)
+where
+    P: TracerProvider<Tracer = T> + Send + Sync + 'static,
+    T: Tracer<Span = S> + Send + Sync + 'static,
+    S: Span + Send + Sync + 'static,
+{
+    global::set_tracer_provider(provider);
+    IS_EXPORTED.store(true, Ordering::Release);
+}
+
+/// Whether there are spans. Without them, their attributes need not be made.
+pub fn is_exported() -> bool {
+    IS_EXPORTED.load(Ordering::Acquire)
+}
 
 /// The context of this `traceparent`; empty if it cannot be parsed.
 pub fn caller(traceparent: Option<&str>) -> Context {
@@ -51,8 +70,12 @@ pub fn traceparent(context: &Context) -> Option<Traceparent> {
     })
 }
 
-/// Starts a child span. It ends when the last clone of the returned context is dropped.
+/// Starts a child span. It ends when the last clone of the returned context is dropped. Without an
+/// exporter this is the parent.
 pub fn begin(parent: &Context, span: SpanBuilder) -> Context {
+    if !is_exported() {
+        return parent.clone();
+    }
     parent.with_span(global::tracer(SCOPE).build_with_context(span, parent))
 }
 

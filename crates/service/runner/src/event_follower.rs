@@ -37,7 +37,7 @@ pub(crate) struct EventFollower {
     pub reporter: Arc<Reporter>,
     pub responses: Arc<ResponseHints>,
     /// Events that may match a tool's subscription.
-    pub triggers: mpsc::Sender<Event>,
+    pub triggers: mpsc::Sender<Arc<Event>>,
 }
 
 impl EventFollower {
@@ -94,7 +94,7 @@ impl EventFollower {
         }
     }
 
-    async fn dispatch(&self, event: Event) {
+    async fn dispatch(&self, event: Arc<Event>) {
         let schema = event.schema_name.as_deref();
         let changes_tool = is_tool(schema) || self.registry.version_of(event.breadcrumb_id).is_some();
         if changes_tool {

@@ -29,7 +29,7 @@ pub(crate) struct Subscriptions {
 }
 
 impl Subscriptions {
-    pub async fn run(self, mut events: mpsc::Receiver<Event>, stop: CancellationToken) {
+    pub async fn run(self, mut events: mpsc::Receiver<Arc<Event>>, stop: CancellationToken) {
         let work = async {
             // Events wait while the tools are being read, so none is missed.
             self.loading.listed().await;

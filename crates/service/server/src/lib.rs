@@ -48,6 +48,7 @@ use rcrt_mcp_server::HttpEndpoint;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use tower::ServiceBuilder;
 use tower_http::catch_panic::CatchPanicLayer;
 
 use http::json_body::BodyLimit;
@@ -294,23 +295,19 @@ impl Server {
         let _ends_streams = streams.clone().drop_guard();
         let state = self.state.clone();
         let limits = self.limits;
-        let mut router = routes::router(self.state);
-        if state.rcrt_compat {
-            router = router.layer(Extension(RcrtCompat));
-        }
-        if let Some(host_policy) = self.host_policy {
-            router = router.layer(from_fn_with_state(host_policy, auth::host_policy::enforce));
-        }
-        let router = router
-            .layer(Extension(BodyLimit(limits.max_body_bytes.min(MAX_BODY_BYTES))))
-            .layer(from_fn(http::unread_body::discard_unread))
+        let body_limit = BodyLimit(limits.max_body_bytes.min(MAX_BODY_BYTES));
+        // One layer, the outermost first: each layer of a router boxes its service once more for
+        // each request.
+        let layers = ServiceBuilder::new()
+            .layer(from_fn(http::request_log::observe))
+            .option_layer(self.public_links.map(|links| from_fn_with_state(links, http::public_url::apply)))
+            .layer(from_fn_with_state(self.origins, http::cors::apply))
             .layer(CatchPanicLayer::custom(http::request_log::panicked))
-            .layer(from_fn_with_state(self.origins, http::cors::apply));
-        let router = match self.public_links {
-            Some(links) => router.layer(from_fn_with_state(links, http::public_url::apply)),
-            None => router,
-        };
-        let router = router.layer(from_fn(http::request_log::observe));
+            .layer(from_fn(http::unread_body::discard_unread))
+            .layer(Extension(body_limit))
+            .option_layer(self.host_policy.map(|policy| from_fn_with_state(policy, auth::host_policy::enforce)))
+            .option_layer(state.rcrt_compat.then_some(Extension(RcrtCompat)));
+        let router = routes::router(self.state).layer(layers);
         // Separate from `shutdown`: runners complete calls until no caller waits for them.
         let stop = CancellationToken::new();
         let serving = http::serve::serve(self.listener, router, &limits, stop.clone());

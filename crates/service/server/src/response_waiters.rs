@@ -302,7 +302,7 @@ impl Follower {
             tokio::select! {
                 () = self.stop.cancelled() => return closing(),
                 event = events.next() => match event {
-                    Some(Ok(event)) => self.dispatch(event),
+                    Some(Ok(event)) => self.dispatch(&event),
                     Some(Err(error)) => return error,
                     None => return StoreError::Unavailable("the event stream closed".into()),
                 },
@@ -325,16 +325,16 @@ impl Follower {
         }
     }
 
-    fn dispatch(&self, event: Event) {
+    fn dispatch(&self, event: &Event) {
         if event.kind != EventKind::Created || event.schema_name.as_deref() != Some(schema_names::TOOL_RESPONSE) {
             return;
         }
-        let context = event.context;
+        let context = &event.context;
         let Some(request_id) = context.get("request_id").and_then(Value::as_str).map(str::to_owned) else { return };
         // Only the runtime writes responses, and it sets `metadata.request` itself, not the tool.
         let request: Option<Uuid> =
             context.get("metadata").and_then(|metadata| metadata.get("request")?.as_str()?.parse().ok());
-        let early = (object_bytes(&context) <= MAX_EARLY_BYTES).then(|| context.clone());
+        let early = (object_bytes(context) <= MAX_EARLY_BYTES).then(|| context.clone());
         let mut registry = self.tenant.registry.lock();
         let waiters = registry.waiters.get(&request_id).cloned().unwrap_or_default();
         registry.received += 1;
@@ -355,7 +355,7 @@ impl Follower {
         for waiter in waiters {
             waiter.wake(Wakeup::Answer(context.clone()));
         }
-        first.wake(Wakeup::Answer(context));
+        first.wake(Wakeup::Answer(context.clone()));
     }
 }
 

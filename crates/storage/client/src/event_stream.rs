@@ -1,6 +1,7 @@
 //! A subscription that survives lost connections: each event once, in order, across restarts of the
 //! server.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -168,7 +169,7 @@ fn read(message: &Message) -> Result<Option<SubscriptionItem>, String> {
         }
     };
     let number = message.id.parse().map_err(|_| format!("{:?} is not an event number", message.id))?;
-    Ok(Some(SubscriptionItem::Event(Event { number: EventNumber(number), ..event })))
+    Ok(Some(SubscriptionItem::Event(Arc::new(Event { number: EventNumber(number), ..event }))))
 }
 
 struct Connection(BoxStream<'static, Result<Message, String>>);

@@ -19,7 +19,7 @@ pub async fn each_change_is_one_event_with_its_content(harness: &impl Harness) {
     let created = next(&mut events).await;
     assert_eq!((created.kind, created.breadcrumb_id, created.version), (EventKind::Created, id, 1));
     assert_eq!(serde_json::to_string(&created.context).unwrap(), r#"{"z":1,"a":2}"#);
-    assert_eq!((created.tags, created.schema_name.as_deref()), (vec!["x".to_owned()], Some("note.v1")));
+    assert_eq!((created.tags.clone(), created.schema_name.as_deref()), (vec!["x".to_owned()], Some("note.v1")));
     assert_eq!(created.owner_id, agent.identity.owner_id);
 
     let changed = next(&mut events).await;
@@ -28,7 +28,7 @@ pub async fn each_change_is_one_event_with_its_content(harness: &impl Harness) {
 
     let deleted = next(&mut events).await;
     assert_eq!(
-        (deleted.kind, deleted.version, deleted.context),
+        (deleted.kind, deleted.version, deleted.context.clone()),
         (EventKind::Deleted, 2, object(json!({"n": 2})).into())
     );
     assert!(created.number < changed.number && changed.number < deleted.number);

@@ -100,7 +100,7 @@ pub fn claim_of(limit: u32) -> ClaimRequest {
 }
 
 /// The next event. Panics if none comes.
-pub async fn next(events: &mut EventStream) -> Event {
+pub async fn next(events: &mut EventStream) -> Arc<Event> {
     tokio::time::timeout(PATIENCE, events.next()).await.expect("an event in time").expect("no end").unwrap()
 }
 

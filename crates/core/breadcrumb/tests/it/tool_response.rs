@@ -20,7 +20,7 @@ pub fn request() -> ToolRequest {
 fn success_has_output_and_no_error_fields() {
     let now = Utc.with_ymd_and_hms(2026, 1, 2, 3, 4, 5).unwrap();
     let response = ToolResponse::new(&request(), Ok(json!(null)), 12, Map::new(), now);
-    let record = response.record(&request());
+    let record = response.clone().record(&request());
     assert_eq!(record.tags, ["workspace:w", "tool:response", "request:r-1"]);
     assert_eq!(
         record.context,
@@ -36,7 +36,7 @@ fn success_has_output_and_no_error_fields() {
 fn failure_has_code_and_retryable_flag() {
     let failure = ToolFailure::new(ErrorCode::Timeout, "too slow\u{0}").with_details(json!({"timeout_ms": 5}));
     let response = ToolResponse::new(&request(), Err(failure), 5, Map::new(), Utc::now());
-    let record = response.record(&request());
+    let record = response.clone().record(&request());
     assert_eq!(record.context["error_code"], json!("Timeout"));
     assert_eq!(record.context["is_retryable"], json!(true));
     assert_eq!(record.context["error_details"], json!({"timeout_ms": 5}));

@@ -351,7 +351,7 @@ fn the_records_of_the_runtime_conform_to_the_shipped_schemas() {
     results.extend(ErrorCode::ALL.map(|code| Err(ToolFailure::new(code, "why").with_details(json!([1])))));
     for result in results {
         let response = ToolResponse::new(&request, result, 3, Map::new(), chrono::DateTime::UNIX_EPOCH);
-        check("tool.response.v1", response.record(&request).context);
+        check("tool.response.v1", response.clone().record(&request).context);
         let creation = ToolRequest { kind: RequestKind::Creation, ..request.clone() };
         let is_failure = response.error_code.is_some();
         let record = response.record(&creation);

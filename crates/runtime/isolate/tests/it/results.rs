@@ -1,5 +1,7 @@
 //! Inputs and results.
 
+use std::sync::Arc;
+
 use rcrt_breadcrumb::ErrorCode;
 use serde_json::{Value, json};
 
@@ -115,7 +117,7 @@ fn the_context_is_complete_and_frozen() {
     call.secrets.insert("KEY".into(), "v".into());
     call.request.workspace = Some("workspace:w".into());
     call.request.agent_id = Some("agent".into());
-    call.request.trigger_event = Some(json!({"a": {"b": 0}}));
+    call.request.trigger_event = Some(Arc::new(json!({"a": {"b": 0}})));
     let found = block_on(run_in(shared(), call)).result.unwrap();
     assert_eq!(found["refused"], json!([true, true, true, true, true]));
     assert_eq!(found["keys"], json!(["secrets", "api", "request", "progress", "utils"]));

@@ -84,7 +84,7 @@ impl CallMethod for InvokeMethod {
     }
 }
 
-type Waiters = Arc<Mutex<HashMap<String, oneshot::Sender<Event>>>>;
+type Waiters = Arc<Mutex<HashMap<String, oneshot::Sender<Arc<Event>>>>>;
 
 /// A request record for each call, and one event stream for all responses.
 pub struct EventMethod {
@@ -123,7 +123,7 @@ impl CallMethod for EventMethod {
         };
         let event = tokio::time::timeout(PATIENCE, both).await.map_err(|_| no_response())??;
         drop(waiter);
-        ToolResponse::deserialize(Value::Object(event.context.into()))
+        ToolResponse::deserialize(Value::Object(Arc::unwrap_or_clone(event).context.into()))
             .map_err(|error| StoreError::Internal(format!("the response cannot be read: {error}")))
     }
 }
@@ -135,7 +135,7 @@ struct WaiterGuard<'w> {
 }
 
 impl<'w> WaiterGuard<'w> {
-    fn take(waiting: &'w Waiters, tag: String, sender: oneshot::Sender<Event>) -> Self {
+    fn take(waiting: &'w Waiters, tag: String, sender: oneshot::Sender<Arc<Event>>) -> Self {
         waiting.lock().insert(tag.clone(), sender);
         Self { waiting, tag }
     }

@@ -1,5 +1,7 @@
 //! `rcrt calls`: what was called, how it ended and how long it took.
 
+use std::sync::Arc;
+
 use anyhow::Context;
 use chrono::{DateTime, Utc};
 use clap::{Args, Subcommand};
@@ -209,7 +211,7 @@ async fn follow(client: &Client, output: Output, query: &CallQuery) -> anyhow::R
 /// Handles each event from now on, and reconnects when the server cannot be reached.
 pub(super) async fn each_event(
     client: &Client,
-    mut handle: impl AsyncFnMut(Event) -> anyhow::Result<()>,
+    mut handle: impl AsyncFnMut(Arc<Event>) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     let mut after = client.latest_event().await?;
     loop {
@@ -230,7 +232,7 @@ pub(super) async fn each_event(
 async fn stream_events(
     client: &Client,
     after: &mut EventNumber,
-    handle: &mut impl AsyncFnMut(Event) -> anyhow::Result<()>,
+    handle: &mut impl AsyncFnMut(Arc<Event>) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     let mut events = client.events(Some(*after)).await?;
     while let Some(event) = events.next().await {

@@ -12,6 +12,7 @@ use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::error::OTelSdkResult;
 use opentelemetry_sdk::metrics::SdkMeterProvider;
 use opentelemetry_sdk::trace::SdkTracerProvider;
+use rcrt_egress::trace;
 use tokio::runtime::Handle;
 use uuid::Uuid;
 
@@ -43,7 +44,7 @@ impl Telemetry {
         if settings.traces {
             match traces(&settings, resource.clone(), runtime) {
                 Ok(provider) => {
-                    global::set_tracer_provider(provider.clone());
+                    trace::export(provider.clone());
                     telemetry.traces = Some(provider);
                 }
                 Err(problem) => tracing::warn!(%problem, "no traces are exported"),

@@ -17,7 +17,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use metrics::gauge;
+use metrics::{Gauge, gauge};
 use parking_lot::Mutex;
 use rcrt_breadcrumb::{RunnerSlots, SlotCount};
 use tokio::sync::Notify;
@@ -65,6 +65,18 @@ struct Inner {
     blocked: usize,
     /// The recent duration of CPU-bound calls in their slots; zero before the first.
     average_hold: Duration,
+    gauges: Gauges,
+}
+
+/// The slots in the metrics. Looking up a series costs more than setting it.
+struct Gauges {
+    worker: CountGauges,
+    waiting: CountGauges,
+}
+
+struct CountGauges {
+    used: Gauge,
+    free: Gauge,
 }
 
 /// One call's slot, until it is dropped.
@@ -227,6 +239,7 @@ impl Inner {
             max_parked,
             blocked: 0,
             average_hold: Duration::ZERO,
+            gauges: Gauges { worker: CountGauges::of("worker"), waiting: CountGauges::of("waiting") },
         }
     }
 
@@ -277,10 +290,8 @@ impl Inner {
     /// Shows the slots in the metrics.
     fn gauge(&self) {
         let RunnerSlots { worker, waiting } = self.counts();
-        for (kind, slots) in [("worker", worker), ("waiting", waiting)] {
-            gauge!("rcrt_runner_slots", "kind" => kind, "state" => "used").set(slots.used);
-            gauge!("rcrt_runner_slots", "kind" => kind, "state" => "free").set(slots.free);
-        }
+        self.gauges.worker.set(worker);
+        self.gauges.waiting.set(waiting);
     }
 
     fn take(&mut self, kind: Kind, tool: &str) -> bool {
@@ -305,6 +316,18 @@ impl Inner {
     fn leave(&mut self, kind: Kind, tool: &str) {
         self.pool(kind).leave(tool);
         self.excluded.retain(|_, of| *of != kind);
+    }
+}
+
+impl CountGauges {
+    fn of(kind: &'static str) -> Self {
+        let gauge = |state: &'static str| gauge!("rcrt_runner_slots", "kind" => kind, "state" => state);
+        Self { used: gauge("used"), free: gauge("free") }
+    }
+
+    fn set(&self, count: SlotCount) {
+        self.used.set(count.used);
+        self.free.set(count.free);
     }
 }
 

@@ -46,14 +46,19 @@ pub(crate) struct UncommittedCall {
 
 /// The response of a call that has computed before its request was written.
 pub(crate) struct UncommittedResponse {
-    pub response: NewBreadcrumb,
+    pub record: NewBreadcrumb,
+    pub computed: ComputedCall,
+}
+
+/// A call that has computed before its request was written.
+pub(crate) struct ComputedCall {
     tool: Arc<Tool>,
     took: Duration,
     invocation: Invocation,
 }
 
-impl UncommittedResponse {
-    /// The response was written together with its request.
+impl ComputedCall {
+    /// Its response was written together with its request.
     pub fn was_written(self) {
         telemetry::answered(Some(self.tool.name()), ResponseStatus::Success, self.took);
         drop(self.invocation);
@@ -76,7 +81,7 @@ impl CallRunner {
             Some(pin) => self.tool_access.find_version(&request.tool, pin, &rights).await?,
             None => self.tool_access.find(&request.tool, &rights).await?,
         };
-        self.ready(tool, &claim.request, &rights, request, input).await
+        self.ready(tool, &claim.request, &rights, request.clone(), input).await
     }
 
     /// Prepares and begins a call of this tool before its request is written. `None` if that must
@@ -96,9 +101,10 @@ impl CallRunner {
         let Ok(request) = ToolRequest::from_breadcrumb(&uncommitted.request) else {
             return None;
         };
-        let mut prepared = self.ready(tool, &uncommitted.request, &uncommitted.rights, &request, input).await;
+        let mut prepared = self.ready(tool, &uncommitted.request, &uncommitted.rights, request, input).await;
         if let Ok(prepared) = &mut prepared {
-            prepared.begin_speculatively(Deadline::after(uncommitted.time_left_ms, &request).as_ref());
+            let deadline = Deadline::after(uncommitted.time_left_ms, prepared.request());
+            prepared.begin_speculatively(deadline.as_ref());
         }
         Some(prepared)
     }
@@ -126,8 +132,9 @@ impl CallRunner {
         let (record, queued_at) = (&uncommitted.request, uncommitted.request.created_at);
         let attempt = Attempt { number: 1, record, request, queued_at, stages, invocation };
         let result = output.result.as_ref().ok()?.clone();
-        let response = self.responses.speculative_response(&attempt, tool, result, ran, output.metadata.clone())?;
-        Some(UncommittedResponse { response, tool: tool.clone(), took: ran, invocation: attempt.invocation })
+        let record = self.responses.speculative_response(&attempt, tool, result, ran, output.metadata.clone())?;
+        let computed = ComputedCall { tool: tool.clone(), took: ran, invocation: attempt.invocation };
+        Some(UncommittedResponse { record, computed })
     }
 
     fn is_unchanged(&self, tool: &Arc<Tool>, rights: &ToolRights) -> bool {
@@ -139,11 +146,11 @@ impl CallRunner {
         tool: Arc<Tool>,
         record: &Breadcrumb,
         rights: &ToolRights,
-        request: &ToolRequest,
+        request: ToolRequest,
         input: Value,
     ) -> Result<PreparedRun, Refusal> {
         let mut tool = tool;
-        let checked = self.checked(&mut tool, rights, request, input).await;
+        let checked = self.checked(&mut tool, rights, &request, input).await;
         let call = |checked| self.call(&tool, record, rights, request, checked);
         match checked.and_then(call) {
             Ok((call, progress_writer, children)) => Ok(PreparedRun::new(tool, call, progress_writer, children)),
@@ -184,7 +191,7 @@ impl CallRunner {
         tool: &Tool,
         record: &Breadcrumb,
         rights: &ToolRights,
-        request: &ToolRequest,
+        mut request: ToolRequest,
         Checked { input, secrets, took }: Checked,
     ) -> Result<(ToolCall, ProgressWriter, Arc<OpenChildren>), ToolFailure> {
         let mut limits = tool.definition.limits;
@@ -200,7 +207,7 @@ impl CallRunner {
         let visibility = inherited(record);
         let seen = (visibility, record.sensitivity);
         let (progress, progress_writer) =
-            progress_writer::channel(own.clone(), request, seen, chain.clone(), secrets.clone());
+            progress_writer::channel(own.clone(), &request, seen, chain.clone(), secrets.clone());
         let children = OpenChildren::new(own.clone(), self.response_hints.clone(), seen);
         let finder = Arc::new(CallersTools {
             directory: self.directory.clone(),
@@ -208,9 +215,8 @@ impl CallRunner {
             rights: rights.clone(),
             seen: own.clone(),
         });
-        let mut request = request.clone();
         if request.trigger_event.is_none() && tool.definition.is_code() {
-            request.trigger_event = Some(request_event(record, &input));
+            request.trigger_event = Some(Arc::new(request_event(record, &input)));
         }
         let call = ToolCall {
             owner_id: record.owner_id,

@@ -17,16 +17,19 @@ pub(crate) fn request_event(record: &Breadcrumb, input: &Value) -> Value {
     } else {
         context.insert("input_omitted".into(), true.into());
     }
-    json!({
-        "type": EventKind::Created.as_str(),
-        "id": record.id,
-        "breadcrumb_id": record.id,
-        "owner_id": record.owner_id,
-        "title": record.title,
-        "version": record.version,
-        "tags": record.tags,
-        "schema_name": record.schema_name,
-        "updated_at": record.updated_at,
-        "context": context,
-    })
+    let id = record.id.to_string();
+    // Collected at once, so that the map is allocated once.
+    let fields: [(&str, Value); 10] = [
+        ("type", EventKind::Created.as_str().into()),
+        ("id", id.clone().into()),
+        ("breadcrumb_id", id.into()),
+        ("owner_id", record.owner_id.to_string().into()),
+        ("title", record.title.as_str().into()),
+        ("version", record.version.into()),
+        ("tags", record.tags.as_slice().into()),
+        ("schema_name", record.schema_name.as_deref().into()),
+        ("updated_at", json!(record.updated_at)),
+        ("context", context.into()),
+    ];
+    fields.into_iter().collect()
 }

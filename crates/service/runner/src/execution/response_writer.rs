@@ -103,7 +103,7 @@ impl ResponseWriter {
     ) -> Option<NewBreadcrumb> {
         let metadata = self.metadata(attempt, Some(tool), metadata);
         let response = ToolResponse::new(attempt.request, Ok(result), elapsed.as_millis() as u64, metadata, Utc::now());
-        Some(record(attempt, &response)).filter(|record| unstorable(record).is_none())
+        Some(record(attempt, response)).filter(|record| unstorable(record).is_none())
     }
 
     /// Releases a call that was not started.
@@ -145,7 +145,8 @@ impl ResponseWriter {
         tool: Option<&Candidate>,
         from_executor: Map<String, Value>,
     ) -> Map<String, Value> {
-        let mut metadata = from_executor;
+        let mut metadata = Map::with_capacity(from_executor.len() + 12);
+        metadata.extend(from_executor);
         metadata.insert("attempt".into(), attempt.number.into());
         // The record's id identifies the request. The `request_id` that the caller chose need not
         // be unique.
@@ -180,10 +181,10 @@ impl ResponseWriter {
     ) {
         let mut response =
             ToolResponse::new(pending.attempt.request, result, elapsed.as_millis() as u64, metadata, Utc::now());
-        let mut record = record(&pending.attempt, &response);
+        let mut record = record(&pending.attempt, response.clone());
         if let Some(failure) = unstorable(&record) {
             response = failed(&pending.attempt, failure, &response);
-            record = self::record(&pending.attempt, &response);
+            record = self::record(&pending.attempt, response.clone());
         }
         let writing = pending.attempt.invocation.stage("write");
         match self.complete(pending, &record).with_context(writing.clone()).await {
@@ -192,7 +193,7 @@ impl ResponseWriter {
                 tracing::error!(%error, "the store refused a response that passed the checks here");
                 let failure = ToolFailure::new(ErrorCode::InvalidOutput, "the output cannot be stored");
                 response = failed(&pending.attempt, failure, &response);
-                let record = self::record(&pending.attempt, &response);
+                let record = self::record(&pending.attempt, response.clone());
                 if let Err(error) = self.complete(pending, &record).with_context(writing).await {
                     return self.response_not_written(pending, &error).await;
                 }
@@ -262,7 +263,7 @@ fn pause_before_retry(pending: &PendingResponse<'_>) -> Option<Duration> {
     pending.deadline.is_none_or(|deadline| deadline.outlasts(pause)).then_some(pause)
 }
 
-fn record(attempt: &Attempt<'_>, response: &ToolResponse) -> NewBreadcrumb {
+fn record(attempt: &Attempt<'_>, response: ToolResponse) -> NewBreadcrumb {
     let mut record = response.record(attempt.request);
     let request = attempt.record;
     record.visibility = inherited(request);

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::time::Instant;
 
 /// The duration of each stage. A stage that was not reached is 0.
@@ -62,12 +62,13 @@ impl Stages {
     pub fn metadata(&self) -> Value {
         let ms = |time: Duration| time.as_micros() as f64 / 1000.0;
         let write = self.ended.map_or(Duration::ZERO, |ended| ended.elapsed());
-        json!({
-            "queue_ms": ms(self.queue),
-            "claim_ms": ms(self.claim),
-            "load_ms": ms(self.load),
-            "run_ms": ms(self.run),
-            "write_ms": ms(write),
-        })
+        let stages = [
+            ("queue_ms", self.queue),
+            ("claim_ms", self.claim),
+            ("load_ms", self.load),
+            ("run_ms", self.run),
+            ("write_ms", write),
+        ];
+        stages.into_iter().map(|(name, time)| (name, ms(time))).collect()
     }
 }

@@ -1,7 +1,7 @@
 //! Telemetry of invocations: a span for each attempt with its stages, and metrics of their number
 //! and duration by tool and status.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::sync::{LazyLock, Once};
 use std::time::{Duration, SystemTime};
 
@@ -28,8 +28,9 @@ const OTHER_TOOLS: &str = "(other)";
 /// How many tools have their own label in one process.
 const MOST_NAMES: usize = 200;
 
-/// The tools that have their own label.
-static NAMES: LazyLock<Mutex<HashSet<String>>> = LazyLock::new(Mutex::default);
+/// The series by label of the tool, of successes and of errors. Looking them up in the recorder
+/// costs more than counting.
+static SERIES: LazyLock<Mutex<HashMap<String, [Option<Series>; 2]>>> = LazyLock::new(Mutex::default);
 
 /// OpenTelemetry's GenAI names.
 const OPERATION: &str = "gen_ai.operation.name";
@@ -70,6 +71,10 @@ pub(crate) struct Invocation {
 impl Invocation {
     /// Starts the span at the time when the call was queued.
     pub fn begin(owner_id: Uuid, attempt: u32, request: &ToolRequest, stages: &Stages) -> Self {
+        let caller = trace::caller(request.traceparent.as_deref());
+        if !trace::is_exported() {
+            return Self { context: trace::or_new(caller, request.id) };
+        }
         let (queue, waiting) = stages.before();
         let claimed = SystemTime::now();
         let asked = claimed.checked_sub(waiting).unwrap_or(claimed);
@@ -89,8 +94,7 @@ impl Invocation {
             .with_kind(SpanKind::Internal)
             .with_start_time(queued)
             .with_attributes(attributes);
-        let context = trace::begin(&trace::caller(request.traceparent.as_deref()), span);
-        let context = trace::or_new(context, request.id);
+        let context = trace::or_new(trace::begin(&caller, span), request.id);
         for (stage, began, ended) in [("queue", queued, asked), ("claim", asked, claimed)] {
             let over = trace::begin(&context, SpanBuilder::from_name(stage).with_start_time(began));
             over.span().end_with_timestamp(ended);
@@ -113,7 +117,11 @@ impl Invocation {
     }
 
     pub fn runs(&self, tool: &Tool) {
-        self.context.span().set_attributes([
+        let span = self.context.span();
+        if !span.is_recording() {
+            return;
+        }
+        span.set_attributes([
             KeyValue::new("rcrt.tool.source", tool.source().to_string()),
             KeyValue::new("rcrt.tool.id", tool.id.to_string()),
             KeyValue::new("rcrt.tool.version", tool.version),
@@ -146,22 +154,52 @@ static MEASURES: LazyLock<Measures> = LazyLock::new(|| {
     }
 });
 
-fn label<'t>(names: &Mutex<HashSet<String>>, tool: &'t str) -> &'t str {
-    let mut names = names.lock();
-    if names.contains(tool) || names.len() < MOST_NAMES && names.insert(tool.to_owned()) { tool } else { OTHER_TOOLS }
+/// What counts the responses of one tool with one status.
+struct Series {
+    invocations: metrics::Counter,
+    duration: metrics::Histogram,
+    /// For OTLP.
+    attributes: [KeyValue; 3],
+}
+
+impl Series {
+    fn new(tool: &str, status: &'static str) -> Self {
+        let labels = [("tool", tool.to_owned()), ("status", status.to_owned())];
+        Self {
+            invocations: metrics::counter!(INVOCATIONS, &labels),
+            duration: metrics::histogram!(DURATION, &labels),
+            attributes: [
+                KeyValue::new(OPERATION, EXECUTE_TOOL),
+                KeyValue::new(TOOL_NAME, tool.to_owned()),
+                KeyValue::new("rcrt.status", status),
+            ],
+        }
+    }
+
+    fn count(&self, elapsed: Duration) {
+        let seconds = elapsed.as_secs_f64();
+        self.invocations.increment(1);
+        self.duration.record(seconds);
+        MEASURES.invocations.add(1, &self.attributes);
+        MEASURES.duration.record(seconds, &self.attributes);
+    }
+}
+
+fn label<'t, S>(known: &HashMap<String, S>, tool: &'t str) -> &'t str {
+    if known.len() < MOST_NAMES || known.contains_key(tool) { tool } else { OTHER_TOOLS }
 }
 
 /// Counts one response. `tool`: the name of a known tool, or `None`.
 pub(crate) fn answered(tool: Option<&str>, status: ResponseStatus, elapsed: Duration) {
-    let tool = tool.map_or(UNKNOWN_TOOL, |tool| label(&NAMES, tool)).to_owned();
-    let status = if status == ResponseStatus::Success { "success" } else { "error" };
-    let labels = [("tool", tool.clone()), ("status", status.to_owned())];
-    metrics::counter!(INVOCATIONS, &labels).increment(1);
-    metrics::histogram!(DURATION, &labels).record(elapsed.as_secs_f64());
-    let attributes =
-        [KeyValue::new(OPERATION, EXECUTE_TOOL), KeyValue::new(TOOL_NAME, tool), KeyValue::new("rcrt.status", status)];
-    MEASURES.invocations.add(1, &attributes);
-    MEASURES.duration.record(elapsed.as_secs_f64(), &attributes);
+    let index = usize::from(status == ResponseStatus::Error);
+    let mut all = SERIES.lock();
+    let tool = tool.map_or(UNKNOWN_TOOL, |tool| label(&all, tool));
+    if !all.contains_key(tool) {
+        all.insert(tool.to_owned(), [None, None]);
+    }
+    if let Some(series) = all.get_mut(tool) {
+        series[index].get_or_insert_with(|| Series::new(tool, status.as_str())).count(elapsed);
+    }
 }
 
 #[cfg(test)]
@@ -170,13 +208,13 @@ mod tests {
 
     #[test]
     fn tools_beyond_the_limit_share_one_label() {
-        let names = Mutex::default();
+        let mut known = HashMap::new();
         for number in 0..MOST_NAMES {
             let tool = format!("tool-{number}");
-            assert_eq!(label(&names, &tool), tool);
+            assert_eq!(label(&known, &tool), tool);
+            known.insert(tool, number);
         }
-        assert_eq!(label(&names, "one-more"), OTHER_TOOLS);
-        assert_eq!(label(&names, "another"), OTHER_TOOLS);
-        assert_eq!(label(&names, "tool-7"), "tool-7");
+        assert_eq!(label(&known, "one-more"), OTHER_TOOLS);
+        assert_eq!(label(&known, "tool-7"), "tool-7");
     }
 }

@@ -6,7 +6,7 @@ use rcrt_breadcrumb::{ErrorCode, MAX_RECORD_BYTES, ResponseStatus, ToolFailure, 
 use rcrt_runner::RunnerOptions;
 use serde_json::json;
 
-use crate::fake::Fake;
+use crate::fake::{Fake, event_of};
 use crate::fixture::{Fixture, code, native, options};
 
 #[tokio::test]
@@ -248,7 +248,7 @@ async fn code_receives_the_event_of_its_own_request() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
     fixture.create(code("echo", json!({}))).await;
     fixture.create(native("part", json!({}))).await;
-    fake.does("echo", |call, _| async move { Ok(call.request.trigger_event.unwrap_or_default()) });
+    fake.does("echo", |call, _| async move { Ok(event_of(&call)) });
     fake.does("part", |call, _| async move { Ok(json!(call.request.trigger_event.is_some())) });
     let runner = fixture.start(&fake);
     let more = json!({"config_id": "c-1", "requestedBy": "agent", "input": {"messages": ["hello"]}});

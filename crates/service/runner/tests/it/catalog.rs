@@ -221,7 +221,7 @@ async fn in_compat_the_catalog_is_also_written_in_rcrts_format() {
             && event.context["totalTools"] == total
     };
     let event = fixture.event(|event| is_theirs(event, 2)).await;
-    let mut context = serde_json::Value::Object(event.context.into());
+    let mut context = serde_json::Value::Object(event.context.clone().into());
     let times =
         [context["lastUpdated"].take(), context["tools"][0]["lastSeen"].take(), context["tools"][1]["lastSeen"].take()];
     assert!(times.iter().all(|time| time.as_str().unwrap().parse::<chrono::DateTime<chrono::Utc>>().is_ok()));

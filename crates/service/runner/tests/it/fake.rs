@@ -168,3 +168,8 @@ impl Executor for Fake {
         self.forgotten.send_modify(|forgotten| *forgotten.entry(tool_id).or_default() += 1);
     }
 }
+
+/// The event that a call got; null if it got none.
+pub fn event_of(call: &ToolCall) -> Value {
+    call.request.trigger_event.as_deref().cloned().unwrap_or_default()
+}

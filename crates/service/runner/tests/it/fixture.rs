@@ -139,7 +139,7 @@ impl Fixture {
     }
 
     /// The first event since the test began that satisfies the condition.
-    pub async fn event(&self, mut passes: impl FnMut(&Event) -> bool) -> Event {
+    pub async fn event(&self, mut passes: impl FnMut(&Event) -> bool) -> Arc<Event> {
         let mut events = self.person.events(Some(self.beginning)).await.unwrap();
         let found = async {
             loop {
@@ -187,7 +187,7 @@ impl Fixture {
                     && passes(&context)
             })
             .await;
-        Value::Object(event.context.into())
+        Value::Object(event.context.clone().into())
     }
 }
 

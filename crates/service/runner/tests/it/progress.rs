@@ -47,7 +47,7 @@ async fn each_report_updates_one_record_while_the_tool_runs() {
         [(json!(0.0), "beginning"), (json!(0.5), "half of it"), (Value::Null, "nearly there")].into_iter().enumerate()
     {
         let event = fixture.event(|event| is_progress(event) && event.version == version as i64 + 1).await;
-        let mut context = Value::Object(event.context.into());
+        let mut context = Value::Object(event.context.clone().into());
         assert!(context["timestamp"].take().is_string());
         let expected = json!({
             "request_id": "mine", "request": request, "tool": "slow", "fraction": fraction, "message": message,

@@ -1,5 +1,6 @@
 //! The author of a change to a tool gets the new version on the next call.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures::StreamExt;
@@ -16,7 +17,7 @@ use crate::fixture::{Fixture, PATIENCE, Running, code, code_context, native, opt
 
 /// The call's response, from a stream that goes on: a thousand streams from the start are slow.
 async fn answer(
-    events: &mut (impl futures::Stream<Item = Result<Event, rcrt_breadcrumb::StoreError>> + Unpin),
+    events: &mut (impl futures::Stream<Item = Result<Arc<Event>, rcrt_breadcrumb::StoreError>> + Unpin),
     request: Uuid,
 ) -> ToolResponse {
     let tag = ToolResponse::tag(&request.to_string());

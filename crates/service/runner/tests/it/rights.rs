@@ -14,7 +14,7 @@ use rcrt_test_tenant::FailingStore;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::fake::Fake;
+use crate::fake::{Fake, event_of};
 use crate::fixture::{Fixture, Running, code, options};
 
 /// An agent without special roles, and the store as it sees it.
@@ -107,7 +107,7 @@ async fn a_tool_is_triggered_only_by_records_its_author_can_see() {
     author.create(code("theirs", listening.clone()), None).await.unwrap();
     fixture.create(code("ours", listening)).await;
     for tool in ["theirs", "ours"] {
-        fake.does(tool, |call, _| async move { Ok(call.request.trigger_event.unwrap_or_default()) });
+        fake.does(tool, |call, _| async move { Ok(event_of(&call)) });
     }
     let runner = fixture.start(&fake);
     fixture.call("theirs", json!({})).await;
@@ -137,7 +137,7 @@ async fn a_tool_is_not_triggered_by_an_old_version_its_author_cannot_see() {
     let (_, author) = emitter(&fixture).await;
     let listening = json!({"subscriptions": [{"all_tags": ["note"]}]});
     author.create(code("theirs", listening), None).await.unwrap();
-    fake.does("theirs", |call, _| async move { Ok(call.request.trigger_event.unwrap_or_default()) });
+    fake.does("theirs", |call, _| async move { Ok(event_of(&call)) });
     let failing_store = FailingStore::new(fixture.runner.clone());
     let runner = Running::start(failing_store.clone(), &fake, options());
     fixture.call("theirs", json!({})).await;

@@ -7,7 +7,7 @@ use rcrt_sandbox::{ApiCall, HostOps};
 use serde_json::{Value, json};
 use sqlx::{Connection, PgConnection};
 
-use crate::fake::Fake;
+use crate::fake::{Fake, event_of};
 use crate::fixture::{Fixture, code};
 
 fn note(text: &str) -> NewBreadcrumb {
@@ -40,7 +40,7 @@ async fn a_matching_record_causes_one_request_across_runners() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
     fixture.create(code("reader", on(json!({"schema_name": "note.v1"})))).await;
     fixture.create(code("other", on(json!({"all_tags": ["elsewhere"]})))).await;
-    fake.does("reader", |call, _| async move { Ok(call.request.trigger_event.unwrap()) });
+    fake.does("reader", |call, _| async move { Ok(event_of(&call)) });
     let runners = [fixture.start(&fake), fixture.start(&fake)];
     // A runner might not follow events until it has responded once.
     fixture.call("other", json!({})).await;
@@ -84,7 +84,7 @@ async fn tools_do_not_trigger_themselves_directly_or_through_others() {
     fake.does("marker", move |call, _| {
         let egress = shared.clone();
         async move {
-            let event = call.request.trigger_event.clone().unwrap();
+            let event = event_of(&call);
             let id = event["breadcrumb_id"].as_str().unwrap().to_owned();
             let record = api(&call, &egress, ApiCall::GetBreadcrumb { id: id.clone() }).await?;
             let mut context = record["context"].clone();

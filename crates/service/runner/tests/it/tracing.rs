@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, Once};
 
 use opentelemetry::trace::{SpanKind, Status, TraceId};
-use opentelemetry::{Context, Value as Attribute, global};
+use opentelemetry::{Context, Value as Attribute};
 use opentelemetry_sdk::error::OTelSdkResult;
 use opentelemetry_sdk::trace::{SdkTracerProvider, SpanData, SpanExporter};
 use rcrt_breadcrumb::{ErrorCode, ToolFailure};
@@ -30,7 +30,7 @@ impl SpanExporter for Kept {
 fn export() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        global::set_tracer_provider(SdkTracerProvider::builder().with_simple_exporter(Kept).build());
+        rcrt_egress::trace::export(SdkTracerProvider::builder().with_simple_exporter(Kept).build());
     });
 }
 

@@ -1,13 +1,16 @@
 //! Metrics for Prometheus. Every crate counts through the `metrics` facade; this module collects
 //! them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use metrics::{Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
+use metrics::{
+    Counter, Histogram, Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram,
+};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
+use parking_lot::RwLock;
 use rcrt_breadcrumb::{TenantCount, UnfinishedCalls};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
@@ -166,11 +169,40 @@ pub fn fold() {
     }
 }
 
-pub fn count_request(method: &str, path: &str, status: u16, took: Duration) {
-    // Only methods and paths of the route table, so that a caller cannot create series.
-    let labels = [("method", method.to_owned()), ("path", path.to_owned()), ("status", status.to_string())];
-    counter!("rcrt_http_requests_total", &labels).increment(1);
-    histogram!("rcrt_http_request_duration_seconds", &labels[..2]).record(took);
+/// The series of one method, path and status. Looking them up in the recorder costs more than
+/// counting.
+struct RequestSeries {
+    total: Counter,
+    duration: Histogram,
+}
+
+impl RequestSeries {
+    fn new(method: &'static str, path: &str, status: u16) -> Self {
+        let labels = [("method", method.to_owned()), ("path", path.to_owned()), ("status", status.to_string())];
+        let total = counter!("rcrt_http_requests_total", &labels);
+        Self { total, duration: histogram!("rcrt_http_request_duration_seconds", &labels[..2]) }
+    }
+
+    fn count(&self, took: Duration) {
+        self.total.increment(1);
+        self.duration.record(took);
+    }
+}
+
+/// By path, then by method and status.
+type AllRequestSeries = HashMap<String, HashMap<(&'static str, u16), RequestSeries>>;
+
+static REQUESTS: LazyLock<RwLock<AllRequestSeries>> = LazyLock::new(RwLock::default);
+
+/// `method` and `path` are of the route table, so that a caller cannot create series.
+pub fn count_request(method: &'static str, path: &str, status: u16, took: Duration) {
+    let key = (method, status);
+    if let Some(series) = REQUESTS.read().get(path).and_then(|of_path| of_path.get(&key)) {
+        return series.count(took);
+    }
+    let mut all = REQUESTS.write();
+    let of_path = all.entry(path.to_owned()).or_default();
+    of_path.entry(key).or_insert_with(|| RequestSeries::new(method, path, status)).count(took);
 }
 
 /// Counts an event stream as open until it is dropped.

@@ -25,7 +25,8 @@ pub async fn observe(request: Request, next: Next) -> Response {
         HeaderValue::try_from(Uuid::new_v4().to_string()).unwrap_or(HeaderValue::from_static("none"))
     });
     let method = known(request.method());
-    let path = request.extensions().get::<MatchedPath>().map_or("", MatchedPath::as_str).to_owned();
+    let path = request.extensions().get::<MatchedPath>().cloned();
+    let path = path.as_ref().map_or("", MatchedPath::as_str);
     let span = tracing::info_span!(
         "request",
         id = id.to_str().unwrap_or_default(),
@@ -41,7 +42,7 @@ pub async fn observe(request: Request, next: Next) -> Response {
         span.record("status", status);
         span.record("ms", took.as_millis() as u64);
         tracing::debug!("answered");
-        metrics::count_request(method, &path, status, took);
+        metrics::count_request(method, path, status, took);
         response.headers_mut().insert(REQUEST_ID, id);
         response
     }

@@ -326,7 +326,7 @@ impl SubscriberStream {
                 followed = self.followed.next() => match followed? {
                     Ok(SubscriptionItem::Event(event)) => {
                         self.mark_sent(event.number);
-                        return message(event, self.new_as_updated);
+                        return message(&event, self.new_as_updated);
                     }
                     Ok(SubscriptionItem::Skipped(number)) => self.passed = self.passed.max(number),
                     Ok(SubscriptionItem::Missed { first }) => return Some(self.missed(first)),
@@ -397,11 +397,10 @@ fn ping() -> Message {
     Message::default().data(json!(Ping { kind: "ping", ts: now }).to_string())
 }
 
-fn message(mut event: Event, new_as_updated: bool) -> Option<Message> {
-    if new_as_updated && event.kind == EventKind::Created {
-        event.kind = EventKind::Updated;
-    }
-    match serde_json::to_string(&event) {
+fn message(event: &Event, new_as_updated: bool) -> Option<Message> {
+    let updated = (new_as_updated && event.kind == EventKind::Created)
+        .then(|| Event { kind: EventKind::Updated, ..event.clone() });
+    match serde_json::to_string(updated.as_ref().unwrap_or(event)) {
         Ok(text) => Some(Message::default().id(event.number.to_string()).data(text)),
         Err(error) => {
             tracing::error!(%error, "an event cannot be serialized");

@@ -14,7 +14,7 @@ use crate::events::selectors::{AgentSelectors, OpenSelectors, SelectorMatch};
 /// The most selectors of one stream.
 const MAX_FILTERS: usize = 20;
 
-/// Evaluated before an event is copied for its subscriber.
+/// Evaluated before an event is handed to its subscriber.
 pub(super) struct EventFilter {
     filters: Arc<[Matcher]>,
     own: Option<Arc<AgentSelectors>>,

@@ -106,7 +106,7 @@ pub(crate) async fn read_own(
 ) -> Result<Option<(Vec<Event>, i64)>> {
     let page = read_there(database, owner_id, after, &[]).await?;
     let Some(last) = page.events.last().map(|sized| sized.event.number.0) else { return Ok(None) };
-    let events = page.events.iter().map(|sized| &sized.event);
+    let events = page.events.iter().map(|sized| &*sized.event);
     Ok(Some((events.filter(|event| event.owner_id == owner_id).cloned().collect(), last)))
 }
 

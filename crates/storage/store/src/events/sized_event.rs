@@ -1,5 +1,6 @@
 //! An event in memory, between its write and its subscribers.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use rcrt_breadcrumb::Event;
@@ -18,7 +19,7 @@ pub(crate) struct WrittenEvent {
 /// An event, and roughly how much memory it takes.
 #[derive(Debug)]
 pub(super) struct SizedEvent {
-    pub(super) event: Event,
+    pub(super) event: Arc<Event>,
     pub(super) visibility: EventVisibility,
     pub(super) bytes: usize,
 }
@@ -26,7 +27,7 @@ pub(super) struct SizedEvent {
 impl SizedEvent {
     /// `size_bytes`: of the context's text.
     pub(super) fn new(event: Event, visibility: EventVisibility, size_bytes: i64) -> Self {
-        Self { event, visibility, bytes: usize::try_from(size_bytes).unwrap_or_default() + 512 }
+        Self { event: Arc::new(event), visibility, bytes: usize::try_from(size_bytes).unwrap_or_default() + 512 }
     }
 
     /// The record was just created, so it has no grants yet.

@@ -111,8 +111,7 @@ impl Subscription {
                 if !self.can_see(&sized, selector_match).await? {
                     return Ok(SubscriptionItem::Skipped(sized.event.number));
                 }
-                let event = Arc::try_unwrap(sized).map_or_else(|shared| shared.event.clone(), |own| own.event);
-                return Ok(SubscriptionItem::Event(event));
+                return Ok(SubscriptionItem::Event(sized.event.clone()));
             }
             tokio::select! {
                 biased;

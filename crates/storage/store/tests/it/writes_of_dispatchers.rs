@@ -1,8 +1,8 @@
 //! Requests whose call is claimed, or answered, in the statement that writes them.
 
 use rcrt_breadcrumb::{
-    AnsweredTerms, CallQuery, CallState, Claim, ClaimTerms, Created, Event, NewBreadcrumb, Profiles, Release,
-    StoreError, Visibility, schema_names,
+    AnsweredTerms, CallQuery, CallState, Claim, ClaimTerms, Created, NewBreadcrumb, Profiles, Release, StoreError,
+    Visibility, schema_names,
 };
 use rcrt_conformance::harness::{answer_to, claim_of, next, request};
 use rcrt_conformance::{Agent, Harness};
@@ -153,7 +153,7 @@ async fn a_lost_runner_has_used_the_attempt_of_a_running_call() {
     agent.start(second.lease, MAX_ATTEMPTS).await.unwrap();
     agent.complete(second.lease, answer_to(&second, json!(2))).await.unwrap();
     assert_eq!(next(&mut events).await.breadcrumb_id, id);
-    let response: Event = next(&mut events).await;
+    let response = next(&mut events).await;
     assert_eq!(response.schema_name.as_deref(), Some(schema_names::TOOL_RESPONSE));
     assert_eq!(response.context["output"], json!(2));
     harness.close().await;

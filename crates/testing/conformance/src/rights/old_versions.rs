@@ -1,5 +1,7 @@
 //! Who reads the versions that a record had before.
 
+use std::sync::Arc;
+
 use rcrt_breadcrumb::{
     AclChange, Action, BreadcrumbChanges, Event, EventNumber, NewBreadcrumb, Sensitivity, Visibility,
 };
@@ -71,9 +73,9 @@ pub async fn an_old_version_is_visible_by_its_own_visibility(harness: &impl Harn
 }
 
 /// The record's events that the agent gets, from the first one up to this version's.
-async fn received_versions(agent: &Agent, id: Uuid, last: i64) -> Vec<Event> {
+async fn received_versions(agent: &Agent, id: Uuid, last: i64) -> Vec<Arc<Event>> {
     let mut events = agent.events(Some(EventNumber(0))).await.unwrap();
-    let mut received: Vec<Event> = Vec::new();
+    let mut received: Vec<Arc<Event>> = Vec::new();
     while received.last().is_none_or(|event| event.version != last) {
         let event = next(&mut events).await;
         assert_eq!(event.breadcrumb_id, id);

@@ -160,7 +160,7 @@ impl Watch {
         let found = tokio::time::timeout(PATIENCE, async {
             loop {
                 let event = self.events.next().await.unwrap().unwrap();
-                if let Some(found) = is_it(event) {
+                if let Some(found) = is_it(Arc::unwrap_or_clone(event)) {
                     return found;
                 }
             }

@@ -83,7 +83,7 @@ impl Scheduler {
             tokio::select! {
                 () = stop.cancelled() => return Ok(()),
                 event = events.next() => match event {
-                    Some(event) => cache.apply_event(&event?, self.clock.now(), &self.settings),
+                    Some(event) => cache.apply_event(&*event?, self.clock.now(), &self.settings),
                     None => return Err(StoreError::Unavailable("the events ended".into())),
                 },
                 () = self.clock.sleep_until(wake) => {

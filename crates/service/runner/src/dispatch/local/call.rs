@@ -20,7 +20,7 @@ use crate::coordination::leases::LeaseGuard;
 use crate::coordination::slots::Slot;
 use crate::dispatch::calls::{SLOT_WAIT, WaitingForSlot};
 use crate::execution::call::{AcceptedCall, StartState};
-use crate::execution::preparation::{UncommittedCall, UncommittedResponse};
+use crate::execution::preparation::{ComputedCall, UncommittedCall, UncommittedResponse};
 use crate::execution::speculative_run::{PreparedRun, has_small_input};
 use crate::execution::tool_access::Refusal;
 use crate::registry::tool::Tool;
@@ -70,7 +70,7 @@ struct LocalCall {
 
 enum State {
     HeldBack,
-    Answering(BoxFuture<'static, LocalCallOutcome>, Box<UncommittedResponse>),
+    Answering(BoxFuture<'static, LocalCallOutcome>, Box<ComputedCall>),
     Claiming(BoxFuture<'static, LocalCallOutcome>),
     Searching(BoxFuture<'static, LocalCallOutcome>),
 }
@@ -174,7 +174,7 @@ impl LocalCall {
                 outcome = state.outcome() => match outcome {
                     LocalCallOutcome::Answered(Ok(created)) => {
                         match state {
-                            State::Answering(_, response) if !created.replayed => response.was_written(),
+                            State::Answering(_, computed) if !created.replayed => computed.was_written(),
                             _ => self.discard(),
                         }
                         return self.end(Ok(created));
@@ -255,10 +255,10 @@ impl LocalCall {
             (Some(Ok(ready)), Some(uncommitted)) => runner.uncommitted_response(uncommitted, ready, self.prepared_in),
             _ => None,
         };
-        let Some(response) = response else { return self.claim() };
+        let Some(UncommittedResponse { record: response, computed }) = response else { return self.claim() };
         let terms = AnsweredTerms {
             id: self.id,
-            response: response.response.clone(),
+            response,
             responder: self.admission.responder,
             max_attempts: self.tool.definition.limits.max_attempts,
         };
@@ -267,7 +267,7 @@ impl LocalCall {
         let (store, record, key) = (store.clone(), record.clone(), key.clone());
         let write =
             async move { LocalCallOutcome::Answered(store.create_answered(record, key.as_deref(), terms).await) };
-        State::Answering(Box::pin(write), Box::new(response))
+        State::Answering(Box::pin(write), Box::new(computed))
     }
 
     fn claim(&mut self) -> State {
