@@ -41,6 +41,7 @@ use std::{net::SocketAddr, sync::Arc};
 use axum::{
     Extension,
     middleware::{from_fn, from_fn_with_state},
+    response::IntoResponse,
 };
 use futures::future::BoxFuture;
 use rcrt_breadcrumb::{PrivateHost, Tenancy};
@@ -301,7 +302,8 @@ impl Server {
         let layers = ServiceBuilder::new()
             .layer(from_fn(http::request_log::observe))
             .option_layer(self.public_links.map(|links| from_fn_with_state(links, http::public_url::apply)))
-            .layer(from_fn_with_state(self.origins, http::cors::apply))
+            .option_layer((!self.origins.is_empty()).then(|| from_fn_with_state(self.origins, http::cors::apply)))
+            .map_response(IntoResponse::into_response)
             .layer(CatchPanicLayer::custom(http::request_log::panicked))
             .layer(from_fn(http::unread_body::discard_unread))
             .layer(Extension(body_limit))

@@ -51,6 +51,11 @@ impl AllowedOrigins {
         Ok(origins)
     }
 
+    /// Whether pages of no other origin can call the server.
+    pub(crate) fn is_empty(&self) -> bool {
+        !self.any && self.listed.is_empty()
+    }
+
     pub(crate) fn is_any(&self) -> bool {
         self.any
     }
@@ -84,7 +89,7 @@ fn wrong(text: &str, right: &str) -> ServerError {
     ServerError::NoOrigin { text: text.chars().take(200).collect(), right: right.to_owned() }
 }
 
-/// The middleware in front of everything: responds to preflights, and marks responses that the page
+/// The middleware for allowed origins: responds to preflights, and marks responses that the page
 /// can read.
 pub async fn apply(State(origins): State<Arc<AllowedOrigins>>, request: Request, next: Next) -> Response {
     let Some(origin) = request.headers().get(header::ORIGIN) else { return next.run(request).await };

@@ -400,8 +400,8 @@ fn ping() -> Message {
 fn message(event: &Event, new_as_updated: bool) -> Option<Message> {
     let updated = (new_as_updated && event.kind == EventKind::Created)
         .then(|| Event { kind: EventKind::Updated, ..event.clone() });
-    match serde_json::to_string(updated.as_ref().unwrap_or(event)) {
-        Ok(text) => Some(Message::default().id(event.number.to_string()).data(text)),
+    match Message::default().id(event.number.to_string()).json_data(updated.as_ref().unwrap_or(event)) {
+        Ok(message) => Some(message),
         Err(error) => {
             tracing::error!(%error, "an event cannot be serialized");
             None

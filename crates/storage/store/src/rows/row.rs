@@ -117,7 +117,10 @@ pub(crate) fn read_sensitivity(text: &str) -> Sensitivity {
 
 /// As JSON, which always succeeds for maps with text keys and JSON values.
 pub(crate) fn json_text(value: &impl serde::Serialize) -> String {
-    serde_json::to_string(value).unwrap_or_default()
+    // As large as the records of a small call.
+    let mut text = Vec::with_capacity(1024);
+    let written = serde_json::to_writer(&mut text, value);
+    written.ok().and_then(|()| String::from_utf8(text).ok()).unwrap_or_default()
 }
 
 from_row! {

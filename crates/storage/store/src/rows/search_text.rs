@@ -18,14 +18,18 @@ const NOT_SEARCHED: [&str; 4] = ["metadata", "request_id", "timestamp", "tracepa
 
 /// Description and tags, as one text.
 pub(crate) fn label_words(record: &NewBreadcrumb) -> String {
-    let mut words = record.description.clone().unwrap_or_default();
+    const SEPARATORS: [char; 3] = [':', '/', '_'];
+    let description = record.description.as_deref().unwrap_or_default();
+    let tags: usize = record.tags.iter().map(|tag| 2 * (tag.len() + 1)).sum();
+    let mut words = String::with_capacity(description.len() + tags);
+    words.push_str(description);
     for tag in &record.tags {
         words.push(' ');
         words.push_str(tag);
         // `workspace:tools` is also found by either half.
-        if tag.contains([':', '/', '_']) {
+        if tag.contains(SEPARATORS) {
             words.push(' ');
-            words.push_str(&tag.replace([':', '/', '_'], " "));
+            words.extend(tag.chars().map(|char| if SEPARATORS.contains(&char) { ' ' } else { char }));
         }
     }
     words
