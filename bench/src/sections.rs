@@ -25,8 +25,10 @@ pub enum Section {
     ToolSearch,
     Start,
     Dashboard,
+    InFlight,
+    RequestSize,
     Hosts,
-    Shape,
+    StoreSize,
     Scale,
     Build,
 }
@@ -39,7 +41,7 @@ impl Section {
 
     /// These take longer than all the others together.
     pub fn is_usual(self) -> bool {
-        !matches!(self, Self::Shape | Self::Scale | Self::Build)
+        !matches!(self, Self::StoreSize | Self::Scale | Self::Build)
     }
 
     /// Measures it and puts its rows into the run's report.
@@ -60,8 +62,10 @@ impl Section {
             Self::ToolSearch => Box::pin(targets::tool_search::run(run)),
             Self::Start => Box::pin(targets::start::run(run)),
             Self::Dashboard => Box::pin(targets::dashboard::run(run)),
+            Self::InFlight => Box::pin(shape::in_flight::run(run)),
+            Self::RequestSize => Box::pin(shape::request_size::run(run)),
             Self::Hosts => Box::pin(hosts::run(run)),
-            Self::Shape => Box::pin(shape::run(run)),
+            Self::StoreSize => Box::pin(shape::store_size::run(run)),
             Self::Scale => Box::pin(targets::scale::run(run)),
             Self::Build => Box::pin(targets::build::run(run)),
         };

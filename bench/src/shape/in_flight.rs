@@ -4,12 +4,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rcrt_breadcrumb::Isolation;
+use rcrt_load::Row;
 use serde_json::json;
 
 use super::point::{Point, Shape};
 use crate::instance::{Answers, ToolCalls, adding};
 use crate::run::{Run, millis};
 
+const SECTION: &str = "the shape of cost: calls in flight";
+/// The rate of the most callers, of the highest rate of all: flat, but for what a measurement
+/// varies.
+const SHARE: f64 = 0.9;
 const CALLERS: [usize; 11] = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1000];
 
 pub async fn run(run: &mut Run) -> anyhow::Result<()> {
@@ -32,5 +37,11 @@ pub async fn run(run: &mut Run) -> anyhow::Result<()> {
     }
     drop(calls);
     instance.stop().await?;
-    shape.put(run)
+    shape.put(run)?;
+    let highest = shape.points.iter().map(|point| point.per_second).fold(0.0, f64::max);
+    let Some(last) = shape.points.last() else { return Ok(()) };
+    let name = format!("rate with {} in flight, of the highest rate", last.x);
+    let row = Row::new(SECTION, name, last.per_second, "calls/s").ratio(highest, "the highest rate");
+    run.push(row.target(format!("≥ {SHARE} × the highest"), last.missed == 0 && last.per_second >= SHARE * highest));
+    Ok(())
 }

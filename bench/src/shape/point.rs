@@ -24,7 +24,7 @@ pub struct Point {
 
 /// One axis, with what was measured along it.
 pub struct Shape {
-    /// The start of the pictures' names.
+    /// The start of the pictures' names, which begins with the section's.
     pub name: &'static str,
     /// What is counted along it, such as `calls in flight`.
     pub along: &'static str,
@@ -75,8 +75,8 @@ impl Shape {
         let latency = Lines::new(format!("Latency {} over {}", self.latency_of, self.along), x(), Axis::linear("ms"))
             .series("p50", at(|point| point.p50))
             .series("p99", at(|point| point.p99));
-        run.pictures.push((format!("shape-{}-rate", self.name), rate.svg()?));
-        run.pictures.push((format!("shape-{}-latency", self.name), latency.svg()?));
+        run.pictures.push((format!("{}-rate", self.name), rate.svg()?));
+        run.pictures.push((format!("{}-latency", self.name), latency.svg()?));
         Ok(())
     }
 }

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use rcrt_breadcrumb::Isolation;
-use rcrt_load::Target;
+use rcrt_load::report::number;
+use rcrt_load::{Row, Target};
 use serde_json::{Value, json};
 
 use super::point::{Point, Shape};
@@ -16,6 +17,9 @@ use crate::run::Run;
 /// Characters, of one byte each.
 const SIZES: [usize; 6] = [1_000, 4_000, 16_000, 64_000, 256_000, 1_000_000];
 const IN_FLIGHT: usize = 8;
+const SECTION: &str = "the shape of cost: bytes in request and response";
+/// Calls per second with the largest request and response.
+const LEAST: f64 = 100.0;
 
 pub async fn run(run: &mut Run) -> anyhow::Result<()> {
     let instance = run.idle_instance(&run.folder("request-size"), &[]).await?;
@@ -28,9 +32,8 @@ pub async fn run(run: &mut Run) -> anyhow::Result<()> {
                   return { length: input.text.length, text: input.text };\n}\n";
     let echo = Tool::code("bench-echo", source, Isolation::Tool, &text_property(), &json!({"text": "abc"}));
     let echo = echo.add(&instance.client()).await?;
-    for (name, along, tool) in
-        [("request", "bytes in a request", tool), ("both", "bytes in request and response", echo)]
-    {
+    let both = "bytes in request and response";
+    for (name, along, tool) in [("request-size-in", "bytes in a request", tool), ("request-size-both", both, echo)] {
         let mut shape = Shape { name, along, latency_of: "at low load", points: Vec::new() };
         for size in SIZES {
             let text = prose(size);
@@ -38,6 +41,9 @@ pub async fn run(run: &mut Run) -> anyhow::Result<()> {
             shape.points.push(Point::of(run, size as f64, &target, IN_FLIGHT).await);
         }
         shape.put(run)?;
+        let Some(last) = shape.points.last().filter(|_| along == both) else { continue };
+        let row = Row::new(SECTION, format!("{} {both}: rate", number(last.x)), last.per_second, "calls/s");
+        run.push(row.target(format!("≥ {LEAST} calls/s"), last.missed == 0 && last.per_second >= LEAST));
     }
     instance.stop().await
 }

@@ -17,14 +17,24 @@ const TOOLS: [u64; 4] = [0, 100, 1_000, 10_000];
 const LEFT_OUT_WHEN_QUICK: usize = 2;
 const IN_FLIGHT: usize = 32;
 
-pub async fn records(run: &mut Run) -> anyhow::Result<()> {
-    let shape = Shape { name: "records", along: "records in the store", latency_of: "at low load", points: Vec::new() };
+pub async fn run(run: &mut Run) -> anyhow::Result<()> {
+    records(run).await?;
+    tools(run).await
+}
+
+async fn records(run: &mut Run) -> anyhow::Result<()> {
+    let shape = Shape {
+        name: "store-size-records",
+        along: "records in the store",
+        latency_of: "at low load",
+        points: Vec::new(),
+    };
     let fillings = RECORDS.map(|records| (records, Filling { records, tools: 0 }));
     Box::pin(measure(run, shape, &fillings)).await
 }
 
-pub async fn tools(run: &mut Run) -> anyhow::Result<()> {
-    let shape = Shape { name: "tools", along: "more tools", latency_of: "at low load", points: Vec::new() };
+async fn tools(run: &mut Run) -> anyhow::Result<()> {
+    let shape = Shape { name: "store-size-tools", along: "more tools", latency_of: "at low load", points: Vec::new() };
     let fillings = TOOLS.map(|tools| (tools, Filling { records: 0, tools }));
     Box::pin(measure(run, shape, &fillings)).await
 }
