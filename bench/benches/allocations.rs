@@ -33,7 +33,7 @@ use uuid::Uuid;
 static ALLOCATIONS: Counting = Counting::new();
 
 /// A third above the measured number, so that a change that doubles it is noticed.
-const MOST_FOR_A_CALL: u64 = 500;
+const MOST_FOR_A_CALL: u64 = 425;
 
 const CLIENTS: usize = 16;
 /// Of each client.

@@ -42,10 +42,15 @@ pub(crate) struct WaitingForSlot {
 }
 
 impl Calls {
-    /// Whether more responses are being written than allowed.
+    /// How many calls have finished and are being written.
+    pub fn response_writes(&self) -> usize {
+        let unfinished = self.slots.taken() + self.slots.parked() + self.waiting();
+        self.tasks.len().saturating_sub(unfinished)
+    }
+
+    /// Whether no more calls are to be claimed until responses are written.
     pub fn is_writing_too_many_responses(&self) -> bool {
-        let running = self.slots.taken() + self.slots.parked();
-        self.tasks.len() >= running + self.waiting() + self.max_response_writes
+        self.response_writes() >= self.max_response_writes
     }
 
     pub fn waiting(&self) -> usize {

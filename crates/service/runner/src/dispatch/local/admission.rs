@@ -88,6 +88,11 @@ impl LocalAdmission {
             return None;
         }
         let is_quick = tool.may_speculate() && tool.is_faster_than(QUICK_TOOL);
+        // The results of quick tools that are written with their requests are small.
+        let most_writes = if is_quick { self.max_waiting().1 } else { self.calls.max_response_writes };
+        if self.calls.response_writes() >= most_writes {
+            return None;
+        }
         let slot = self.calls.slots.take(name);
         let (mut is_held_back, mut waiting) = (is_quick, None);
         if slot.is_none() {
@@ -115,7 +120,7 @@ impl LocalAdmission {
         };
         let runner = &self.calls.call_runner;
         let takes_none = runner.stop.is_cancelled() || self.calls.slots.drain.is_on();
-        if passes_over || takes_none || self.calls.is_writing_too_many_responses() {
+        if passes_over || takes_none {
             return None;
         }
         runner.tool_access.ready_now(tool, rights)
