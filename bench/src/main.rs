@@ -38,7 +38,7 @@ struct Options {
     #[arg(long)]
     quick: bool,
 
-    /// Only these sections [default: all except `shape`, `scale` and `build`]
+    /// Only these sections [default: all except `store-size`, `scale` and `build`]
     #[arg(long, value_delimiter = ',', value_name = "SECTION")]
     only: Vec<Section>,
 
