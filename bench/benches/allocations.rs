@@ -7,6 +7,8 @@
 
 #[path = "support/counting.rs"]
 mod counting;
+#[path = "support/database.rs"]
+mod database;
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -15,14 +17,13 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use counting::Counting;
+use database::open_store;
 use rcrt_breadcrumb::{
     Identity, NewAgent, NewBreadcrumb, Profile, Role, Tenancy, ToolDefinition, ToolFailure, schema_names,
 };
 use rcrt_executors::{Executor, Executors, ToolCall, ToolOutput};
 use rcrt_runner::{LocalDispatch, Runner, RunnerOptions};
 use rcrt_server::{AuthMode, Server, ServerOptions, TokenKey};
-use rcrt_store::{SecretsKey, Store, StoreOptions};
-use rcrt_test_database::TestDatabase;
 use serde_json::{Map, json};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
@@ -32,7 +33,7 @@ use uuid::Uuid;
 #[global_allocator]
 static ALLOCATIONS: Counting = Counting::new();
 
-/// A third above the measured number, so that a change that doubles it is noticed.
+/// A third above the measured number.
 const MOST_FOR_A_CALL: u64 = 425;
 
 const CLIENTS: usize = 16;
@@ -77,13 +78,7 @@ fn tool() -> NewBreadcrumb {
 
 /// A server and a runner as in one process. Returns its address and a token.
 async fn begin(stop: &CancellationToken) -> (SocketAddr, String) {
-    let database = TestDatabase::new().await;
-    let options = StoreOptions {
-        app_url: Some(database.app_url.clone()),
-        ..StoreOptions::new(&database.admin_url, SecretsKey::from_bytes([7; 32]))
-    };
-    let store = Store::open(options, &|_| {}).await.expect("a store");
-    let owner_id = store.ensure_tenant("bench").await.expect("a tenant").id;
+    let (store, owner_id) = open_store().await;
     let (roles, profile) = (Role::ALL.to_vec(), Profile::Main);
     let agent = NewAgent { name: "bench".into(), roles: roles.clone(), profile, tools: None };
     let agent = store.create_agent(owner_id, None, agent).await.expect("an agent").agent;
@@ -104,10 +99,9 @@ async fn begin(stop: &CancellationToken) -> (SocketAddr, String) {
     (address, token)
 }
 
-fn connect(address: SocketAddr, request: &str) -> TcpStream {
-    let mut stream = TcpStream::connect(address).expect("a connection");
+fn connect(address: SocketAddr) -> TcpStream {
+    let stream = TcpStream::connect(address).expect("a connection");
     stream.set_read_timeout(Some(Duration::from_mins(1))).expect("a timeout");
-    stream.write_all(request.as_bytes()).expect("a written request");
     stream
 }
 
@@ -127,12 +121,13 @@ fn read_until(stream: &mut TcpStream, wanted: &[u8], times: usize) {
 /// The requests of all clients, up to the events of their responses.
 fn calls(address: SocketAddr, token: &str, request: &str) {
     let subscribe = format!("GET /events/stream HTTP/1.1\r\nhost: bench\r\nauthorization: Bearer {token}\r\n\r\n");
-    let mut events = connect(address, &subscribe);
+    let mut events = connect(address);
+    events.write_all(subscribe.as_bytes()).expect("a written request");
     read_until(&mut events, b"\r\n\r\n", 1);
     std::thread::scope(|scope| {
         for _ in 0..CLIENTS {
             scope.spawn(|| {
-                let mut stream = TcpStream::connect(address).expect("a connection");
+                let mut stream = connect(address);
                 for _ in 0..CALLS {
                     stream.write_all(request.as_bytes()).expect("a written request");
                     read_until(&mut stream, b"\"id\"", 1);

@@ -3,19 +3,22 @@
 //! waiting.
 #![allow(clippy::expect_used)] // A failure must stop the bench.
 
+#[path = "support/database.rs"]
+mod database;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::Utc;
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use database::open_store;
 use futures::StreamExt;
 use futures::future::join_all;
 use rcrt_breadcrumb::{
     AnsweredTerms, Breadcrumbs, Claim, ClaimRequest, EventNumber, Identity, NewBreadcrumb, Profile, Profiles, Role,
     Tenancy, ToolRequest, ToolResponse,
 };
-use rcrt_store::{SecretsKey, Store, StoreOptions};
-use rcrt_test_database::TestDatabase;
+use rcrt_store::Store;
 use serde_json::{Map, json};
 use tokio::runtime::Runtime;
 use uuid::Uuid;
@@ -25,13 +28,7 @@ fn request() -> NewBreadcrumb {
 }
 
 async fn open() -> (Arc<Store>, Arc<dyn Breadcrumbs>) {
-    let database = TestDatabase::new().await;
-    let options = StoreOptions {
-        app_url: Some(database.app_url.clone()),
-        ..StoreOptions::new(&database.admin_url, SecretsKey::from_bytes([7; 32]))
-    };
-    let store = Store::open(options, &|_| {}).await.expect("a store");
-    let owner_id = store.ensure_tenant("bench").await.expect("a tenant").id;
+    let (store, owner_id) = open_store().await;
     let identity = Identity { owner_id, agent_id: Uuid::now_v7(), roles: Role::ALL.to_vec(), profile: Profile::Main };
     let agent = store.acting_as(identity);
     (store, agent)

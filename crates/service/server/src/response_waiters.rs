@@ -350,12 +350,9 @@ impl Follower {
             return;
         };
         // Another request can have the same id.
-        let mut waiters = waiters.into_iter().filter(|waiter| waiter.request == request);
-        let Some(first) = waiters.next() else { return };
-        for waiter in waiters {
+        for waiter in waiters.into_iter().filter(|waiter| waiter.request == request) {
             waiter.wake(Wakeup::Answer(context.clone()));
         }
-        first.wake(Wakeup::Answer(context.clone()));
     }
 }
 

@@ -7,6 +7,7 @@ pub(crate) mod peer_runners;
 pub(crate) mod queue_hints;
 pub(crate) mod reporter;
 pub(crate) mod response_hints;
+pub(crate) mod slot_gauges;
 pub(crate) mod slot_pool;
 pub(crate) mod slots;
 pub(crate) mod waiting_calls;

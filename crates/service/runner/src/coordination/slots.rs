@@ -17,13 +17,13 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use metrics::{Gauge, gauge};
 use parking_lot::Mutex;
 use rcrt_breadcrumb::{RunnerSlots, SlotCount};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use crate::coordination::drain_request::DrainRequest;
+use crate::coordination::slot_gauges::SlotGauges;
 use crate::coordination::slot_pool::{ClaimSpec, SlotPool};
 use crate::coordination::waiting_calls::WaitingCalls;
 use crate::registry::Registry;
@@ -65,18 +65,7 @@ struct Inner {
     blocked: usize,
     /// The recent duration of CPU-bound calls in their slots; zero before the first.
     average_hold: Duration,
-    gauges: Gauges,
-}
-
-/// The slots in the metrics. Looking up a series costs more than setting it.
-struct Gauges {
-    worker: CountGauges,
-    waiting: CountGauges,
-}
-
-struct CountGauges {
-    used: Gauge,
-    free: Gauge,
+    gauges: SlotGauges,
 }
 
 /// One call's slot, until it is dropped.
@@ -239,7 +228,7 @@ impl Inner {
             max_parked,
             blocked: 0,
             average_hold: Duration::ZERO,
-            gauges: Gauges { worker: CountGauges::of("worker"), waiting: CountGauges::of("waiting") },
+            gauges: SlotGauges::new(),
         }
     }
 
@@ -289,9 +278,7 @@ impl Inner {
 
     /// Shows the slots in the metrics.
     fn gauge(&self) {
-        let RunnerSlots { worker, waiting } = self.counts();
-        self.gauges.worker.set(worker);
-        self.gauges.waiting.set(waiting);
+        self.gauges.set(self.counts());
     }
 
     fn take(&mut self, kind: Kind, tool: &str) -> bool {
@@ -316,18 +303,6 @@ impl Inner {
     fn leave(&mut self, kind: Kind, tool: &str) {
         self.pool(kind).leave(tool);
         self.excluded.retain(|_, of| *of != kind);
-    }
-}
-
-impl CountGauges {
-    fn of(kind: &'static str) -> Self {
-        let gauge = |state: &'static str| gauge!("rcrt_runner_slots", "kind" => kind, "state" => state);
-        Self { used: gauge("used"), free: gauge("free") }
-    }
-
-    fn set(&self, count: SlotCount) {
-        self.used.set(count.used);
-        self.free.set(count.free);
     }
 }
 
