@@ -163,6 +163,13 @@ impl Claim {
         }
     }
 
+    /// How long the call could have been claimed before it was, by the database's clock: the fence
+    /// is the time of the claim in microseconds.
+    pub fn waited(&self) -> Duration {
+        let since = self.ready_at.unwrap_or(self.queued_at);
+        Duration::from_micros(u64::try_from(self.lease.fence - since.timestamp_micros()).unwrap_or(0))
+    }
+
     /// The same, if the request was written at this time.
     #[must_use]
     pub fn written_at(mut self, at: DateTime<Utc>) -> Self {

@@ -1,5 +1,5 @@
 // Lets calls follow each other in one realm. `harden` makes everything that two calls can both
-// reach unchangeable, except for the global object and some properties; `clean` compares those and
+// reach unchangeable, except for some properties; `clean` compares those and
 // the few inner states that no freezing covers. docs/design/sandbox.md says why this is enough.
 import { core, internals, primordials } from "ext:core/mod.js";
 import { reset } from "ext:sandbox/console.js";
@@ -43,6 +43,14 @@ const { classes } = internals;
 // Not a SafeRegExp: the last match of a subclass need not count.
 const NOTHING = /(?:)/;
 
+/**
+ * The global object's properties that tools assign, as for a mock. The others are unchangeable, so
+ * that `clean` need not compare them.
+ */
+const ASSIGNABLE = [
+  "Date", "FormData", "Headers", "Request", "Response", "clearInterval", "clearTimeout", "console", "crypto", "fetch",
+  "performance", "queueMicrotask", "setInterval", "setTimeout", "structuredClone",
+];
 /** More properties than this on the global object are not removed one by one. */
 const MAX_ADDED = 1000;
 
@@ -340,42 +348,65 @@ function harden() {
     if (shared.has(args[0])) throw new TypeError("Illegal invocation");
     return ReflectApply(original, receiver, args);
   });
-  // The platform and this file look it up by its name.
-  ObjectDefineProperty(globalThis, "globalThis", { __proto__: null, writable: false, configurable: false });
   shared = new SafeSet();
   const kinds = samples();
   SetPrototypeForEach(platformPrototypes(kinds), refuseShared);
   shared = freezeAll(roots(), kinds, writable());
   forgetMatch();
-  const keys = ReflectOwnKeys(globalThis);
-  const known = new SafeSet();
-  const properties = [];
-  for (let i = 0; i < keys.length; i++) {
-    known.add(keys[i]);
-    ArrayPrototypePush(properties, ReflectGetOwnPropertyDescriptor(globalThis, keys[i]));
-  }
-  baseline = { __proto__: null, keys, known, properties, prototype: ReflectGetPrototypeOf(globalThis) };
+  fixGlobals();
 }
 
-function isSame(key, was) {
+/** Makes the global object's properties unchangeable, but those that tools assign. */
+function fixGlobals() {
+  const keys = ReflectOwnKeys(globalThis);
+  const known = new SafeSet();
+  const assignable = [];
+  for (let i = 0; i < keys.length; i++) {
+    known.add(keys[i]);
+    const found = ReflectGetOwnPropertyDescriptor(globalThis, keys[i]);
+    if (found.configurable && ArrayPrototypeIncludes(ASSIGNABLE, keys[i])) {
+      ArrayPrototypePush(assignable, { __proto__: null, key: keys[i], was: found });
+      continue;
+    }
+    const fixed = { __proto__: null, configurable: false };
+    if (ObjectHasOwn(found, "value")) fixed.writable = false;
+    ObjectDefineProperty(globalThis, keys[i], fixed);
+  }
+  baseline = { __proto__: null, keys, known, assignable, prototype: ReflectGetPrototypeOf(globalThis) };
+}
+
+function isSame({ key, was }) {
   const is = ReflectGetOwnPropertyDescriptor(globalThis, key);
-  return ObjectIs(is.value, was.value) && is.get === was.get && is.set === was.set &&
+  return is !== undefined && ObjectIs(is.value, was.value) && is.get === was.get && is.set === was.set &&
     is.writable === was.writable && is.enumerable === was.enumerable && is.configurable === was.configurable;
 }
 
-/** Removes what was added to the global object, and compares the rest. */
-function isGlobalRestored() {
-  const { keys, known, properties, prototype } = baseline;
+/** Whether the global object has these keys and no others. Their order is a state too. */
+function hasKeys(keys) {
+  const found = ReflectOwnKeys(globalThis);
+  if (found.length !== keys.length) return false;
+  for (let i = 0; i < keys.length; i++) {
+    if (found[i] !== keys[i]) return false;
+  }
+  return true;
+}
+
+/** Deletes what was added to the global object. */
+function deleteAdded({ keys, known }) {
   const found = ReflectOwnKeys(globalThis);
   if (found.length > keys.length + MAX_ADDED) return false;
   for (let i = 0; i < found.length; i++) {
     if (!known.has(found[i]) && !ReflectDeleteProperty(globalThis, found[i])) return false;
   }
-  const left = ReflectOwnKeys(globalThis);
-  if (left.length !== keys.length) return false;
-  for (let i = 0; i < keys.length; i++) {
-    // The order is a state too.
-    if (left[i] !== keys[i] || !isSame(keys[i], properties[i])) return false;
+  return hasKeys(keys);
+}
+
+/** Removes what was added to the global object, and compares the rest. */
+function isGlobalRestored() {
+  const { keys, assignable, prototype } = baseline;
+  if (!hasKeys(keys) && !deleteAdded(baseline)) return false;
+  for (let i = 0; i < assignable.length; i++) {
+    if (!isSame(assignable[i])) return false;
   }
   return ReflectIsExtensible(globalThis) && ReflectGetPrototypeOf(globalThis) === prototype;
 }

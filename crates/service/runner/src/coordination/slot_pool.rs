@@ -65,6 +65,12 @@ impl SlotPool {
         true
     }
 
+    /// The same for a call that overtakes queued ones: half of the slots that its tool can have are
+    /// left to those.
+    pub fn take_overtaking(&mut self, tool: &str) -> bool {
+        self.taken_by(tool) < self.max_per_tool.div_ceil(2) && self.take(tool)
+    }
+
     /// Takes a slot even if none is free, for a call that gave its own to others.
     pub fn retake(&mut self, tool: &str) {
         self.total += 1;
@@ -162,6 +168,16 @@ mod tests {
                 pool.take(if (order >> (step % 128)) & 1 == 0 { "one" } else { "other" });
             }
             prop_assert!(pool.take("third"));
+        }
+
+        /// However many calls overtake the queue, some of its calls of the same tool find a slot.
+        #[test]
+        fn overtaking_calls_leave_slots_to_queued_ones(max in 2_usize..80, per_tool in 2_usize..80) {
+            let mut pool = SlotPool::new(max, per_tool);
+            let overtaking = (0..200).filter(|_| pool.take_overtaking("one")).count();
+            prop_assert_eq!(overtaking, per_tool.min(max).div_ceil(2));
+            let queued = (0..200).filter(|_| pool.take("one")).count();
+            prop_assert_eq!(overtaking + queued, per_tool.min(max));
         }
 
         /// While a slot is free, something can be claimed.

@@ -65,7 +65,17 @@ struct Inner {
     blocked: usize,
     /// The recent duration of CPU-bound calls in their slots; zero before the first.
     average_hold: Duration,
+    /// Whether calls of the queue wait for slots. Calls that were admitted leave some to them.
+    is_queue_behind: bool,
     gauges: SlotGauges,
+}
+
+/// Where a call that needs a slot comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Origin {
+    Queue,
+    /// It was admitted before its request was written.
+    LocalDispatch,
 }
 
 /// One call's slot, until it is dropped.
@@ -160,19 +170,26 @@ impl Slots {
     }
 
     /// Takes a slot for a call of this tool. `None` if its kind is full.
-    pub fn take(self: &Arc<Self>, tool: &str) -> Option<Slot> {
-        self.take_if(self.kind(tool), tool, |_| true)
+    pub fn take(self: &Arc<Self>, tool: &str, origin: Origin) -> Option<Slot> {
+        self.take_if(self.kind(tool), tool, origin, |_| true)
     }
 
     /// Takes the slot of a worker for a run of this tool that nobody waits for. `None` unless
     /// another one stays free.
     pub fn take_spare(self: &Arc<Self>, tool: &str) -> Option<Slot> {
-        self.take_if(Kind::CpuBound, tool, |inner| inner.cpu_bound.taken() + 1 < inner.cpu_bound.max_calls())
+        let leaves_another = |inner: &Inner| inner.cpu_bound.taken() + 1 < inner.cpu_bound.max_calls();
+        self.take_if(Kind::CpuBound, tool, Origin::Queue, leaves_another)
     }
 
-    fn take_if(self: &Arc<Self>, kind: Kind, tool: &str, may_take: impl FnOnce(&Inner) -> bool) -> Option<Slot> {
+    fn take_if(
+        self: &Arc<Self>,
+        kind: Kind,
+        tool: &str,
+        origin: Origin,
+        may_take: impl FnOnce(&Inner) -> bool,
+    ) -> Option<Slot> {
         let mut inner = self.inner.lock();
-        if !may_take(&inner) || !inner.take(kind, tool) {
+        if !may_take(&inner) || !inner.take(kind, tool, origin) {
             return None;
         }
         inner.gauge();
@@ -192,17 +209,27 @@ impl Slots {
     }
 
     /// Waits for a slot for a call of this tool.
-    pub async fn wait(self: &Arc<Self>, tool: &str) -> Slot {
+    pub async fn wait(self: &Arc<Self>, tool: &str, origin: Origin) -> Slot {
         let waiting = self.waiting.join(tool);
         loop {
             let freed = waiting.freed.notified();
             tokio::pin!(freed);
             freed.as_mut().enable();
-            if let Some(slot) = self.take(tool) {
+            if let Some(slot) = self.take(tool, origin) {
                 return slot;
             }
             freed.await;
         }
+    }
+
+    /// Records whether calls of the queue wait for slots.
+    pub fn set_queue_behind(&self, is_behind: bool) {
+        let mut inner = self.inner.lock();
+        let was_behind = std::mem::replace(&mut inner.is_queue_behind, is_behind);
+        let free = if was_behind && !is_behind { inner.cpu_bound.free() + inner.io_bound.free() } else { 0 };
+        drop(inner);
+        // What was left to the queue is for everyone again.
+        (0..free).for_each(|_| self.waiting.notify());
     }
 
     /// Records that a call of this tool found no slot.
@@ -228,6 +255,7 @@ impl Inner {
             max_parked,
             blocked: 0,
             average_hold: Duration::ZERO,
+            is_queue_behind: false,
             gauges: SlotGauges::new(),
         }
     }
@@ -281,12 +309,14 @@ impl Inner {
         self.gauges.set(self.counts());
     }
 
-    fn take(&mut self, kind: Kind, tool: &str) -> bool {
+    fn take(&mut self, kind: Kind, tool: &str, origin: Origin) -> bool {
         let other_is_full = match kind {
             Kind::CpuBound => self.io_bound.is_full(),
             Kind::IoBound => self.cpu_bound.is_full(),
         };
-        if !self.pool(kind).take(tool) {
+        let is_overtaking = self.is_queue_behind && origin == Origin::LocalDispatch;
+        let pool = self.pool(kind);
+        if !(if is_overtaking { pool.take_overtaking(tool) } else { pool.take(tool) }) {
             return false;
         }
         if other_is_full {
@@ -422,7 +452,7 @@ mod tests {
             for (tool, begins) in steps {
                 let (kind, tool) = kind_of(tool);
                 if begins {
-                    let taken = inner.take(kind, &tool);
+                    let taken = inner.take(kind, &tool, Origin::Queue);
                     if taken {
                         running.push((kind, tool));
                     } else {
@@ -451,16 +481,17 @@ mod tests {
     #[test]
     fn calls_that_wait_for_others_leave_a_slot_for_them() {
         let slots = Slots::new(Registry::new(), SlotPool::new(2, 2), SlotPool::new(1, 1), 1);
-        let (mut first, mut second) = (slots.take("a").unwrap(), slots.take("a").unwrap());
+        let (mut first, mut second) =
+            (slots.take("a", Origin::Queue).unwrap(), slots.take("a", Origin::Queue).unwrap());
         assert!(first.may_wait() && first.may_wait());
-        assert!(slots.take("b").is_none(), "it does not wait yet");
+        assert!(slots.take("b", Origin::Queue).is_none(), "it does not wait yet");
         first.park();
-        let mut third = slots.take("b").unwrap();
+        let mut third = slots.take("b", Origin::Queue).unwrap();
         // It keeps its slot. Then the third would be the last that can do anything.
         assert!(second.may_wait());
         second.park();
         assert!(!third.may_wait());
-        assert!(slots.take("b").is_none());
+        assert!(slots.take("b", Origin::Queue).is_none());
         first.resume();
         assert_eq!((slots.taken(), third.may_wait()), (3, true));
         drop((first, second));
@@ -468,7 +499,7 @@ mod tests {
         assert_eq!(slots.taken(), 0);
         drop(third);
         assert_eq!(slots.taken(), 0);
-        assert!(slots.take("a").is_some_and(|mut slot| slot.may_wait()));
+        assert!(slots.take("a", Origin::Queue).is_some_and(|mut slot| slot.may_wait()));
     }
 
     #[test]
@@ -476,7 +507,7 @@ mod tests {
         let mut inner = Inner::new(SlotPool::new(1, 1), SlotPool::new(1, 1), 1);
         let left: Vec<String> = (0..MAX_EXCEPT).map(|number| format!("left{number}")).collect();
         assert!(inner.next_claim(true, left.clone()).is_some_and(|spec| spec.except_tools == left));
-        assert!(inner.take(Kind::CpuBound, "computes"));
+        assert!(inner.take(Kind::CpuBound, "computes", Origin::Queue));
         assert_eq!(inner.next_claim(true, left.clone()), None);
         inner.leave(Kind::CpuBound, "computes");
         assert!(inner.next_claim(true, left).is_some());

@@ -14,7 +14,7 @@ use tracing::Instrument;
 
 use crate::coordination::leases::LeaseGuard;
 use crate::coordination::queue_hints::QueueHints;
-use crate::coordination::slots::Slots;
+use crate::coordination::slots::{Origin, Slots};
 use crate::execution::call::{AcceptedCall, CallRunner, StartState};
 use crate::execution::stages::Stages;
 
@@ -65,7 +65,7 @@ impl Calls {
     pub fn claimed(self: &Arc<Self>, claim: Claim, asked: Instant) {
         let held = self.keep(claim.lease, asked);
         let tool = tool_of(&claim.request);
-        let slot = self.slots.take(&tool);
+        let slot = self.slots.take(&tool, Origin::Queue);
         if slot.is_none() {
             // Now, so that no more calls of this tool are claimed while this one waits.
             self.slots.exclude(&tool);
@@ -95,7 +95,7 @@ impl Calls {
         if taken.slot.is_none() && !taken.has_ended() {
             let (tool, since) = (tool_of(&taken.claim.request), Instant::now());
             taken.slot = tokio::select! {
-                slot = timeout(SLOT_WAIT, self.slots.wait(&tool)) => slot.ok(),
+                slot = timeout(SLOT_WAIT, self.slots.wait(&tool, Origin::Queue)) => slot.ok(),
                 () = self.call_runner.stop.cancelled() => None,
             };
             if taken.slot.is_none() {

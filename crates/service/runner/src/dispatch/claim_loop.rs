@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use rcrt_breadcrumb::ClaimRequest;
+use rcrt_breadcrumb::{Claim, ClaimRequest};
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
@@ -24,6 +24,12 @@ pub(crate) struct ClaimLoop {
     pub drain: Duration,
     /// `None` if every call comes from the queue.
     pub local: Option<LocalRegistration>,
+}
+
+struct NextClaim {
+    claim: ClaimRequest,
+    /// Whether it leaves out tools that have all of their slots.
+    leaves_out_full_tools: bool,
 }
 
 impl ClaimLoop {
@@ -57,7 +63,7 @@ impl ClaimLoop {
         let mut poll = Instant::now();
         while !stop.is_cancelled() {
             let mut next = hints.next(poll);
-            if may_wait && let Some(claim) = self.claim() {
+            if may_wait && let Some(NextClaim { claim, leaves_out_full_tools }) = self.claim() {
                 if let Some(pause) = self.pacer.pause(&claim) {
                     next = next.min(pause);
                 } else {
@@ -77,9 +83,13 @@ impl ClaimLoop {
                             // then gives a hint.
                             may_wait = is_full;
                             is_behind = is_full || claim.is_partial();
+                            slots.set_queue_behind(is_full || leaves_out_full_tools);
                             self.pacer.answered(&claim, claims.len(), asked.elapsed());
                             let left_out = claim.except_tools.into_iter().chain(claim.awaited_only).collect();
                             learn(if is_full { Backlog::Any } else { Backlog::Of(left_out) });
+                            if let (Some(local), Some(longest)) = (local, claims.iter().map(Claim::waited).max()) {
+                                local.claimed(asked, longest);
+                            }
                             for claim in claims {
                                 calls.claimed(claim, asked);
                             }
@@ -98,6 +108,7 @@ impl ClaimLoop {
             } else if may_wait {
                 // Queued calls wait for a slot; new calls must not take the next one.
                 learn(Backlog::Any);
+                slots.set_queue_behind(true);
             }
             tokio::select! {
                 () = stop.cancelled() => {}
@@ -117,18 +128,22 @@ impl ClaimLoop {
     }
 
     /// `None` if no call can be taken now.
-    fn claim(&self) -> Option<ClaimRequest> {
+    fn claim(&self) -> Option<NextClaim> {
         let calls = &self.calls;
         if calls.slots.drain.is_on() || calls.is_writing_too_many_responses() {
             return None;
         }
-        let spec = calls.slots.next_claim(calls.call_runner.tool_access.peers.tools_of_peers())?;
+        let of_peers = calls.call_runner.tool_access.peers.tools_of_peers();
+        let left_to_peers = of_peers.len();
+        let spec = calls.slots.next_claim(of_peers)?;
+        let leaves_out_full_tools = spec.except_tools.len() > left_to_peers;
         let options = &calls.call_runner.options;
-        Some(ClaimRequest {
+        let claim = ClaimRequest {
             except_tools: spec.except_tools,
             awaited_only: calls.slots.awaited_only(),
             only_tools: options.only_tools.clone(),
             ..ClaimRequest::new(options.runner_id, spec.limit, options.lease_ms())
-        })
+        };
+        Some(NextClaim { claim, leaves_out_full_tools })
     }
 }

@@ -45,6 +45,11 @@ fn a_tool_that_changes_builtins_gets_its_own_processes() {
         &json!("a!"),
     );
     is_always("Math.max = () => 7; export const execute = () => Math.max(1)", &json!(7));
+    is_always("globalThis.Map = class { size = 7 }; export const execute = () => new Map().size", &json!(7));
+    is_always(
+        "const { fetch } = globalThis; globalThis.fetch = () => 7; export const execute = () => [globalThis.fetch(), fetch.name]",
+        &json!([7, "fetch"]),
+    );
     is_always("export function execute() { delete Array.prototype.at; return typeof [].at }", &json!("undefined"));
     is_always(
         "Object.setPrototypeOf(Map.prototype, null); export const execute = () => `${Object.getPrototypeOf(Map.prototype)}`",

@@ -1,5 +1,6 @@
-//! Whether a runner takes a call before its request is written. It decides from memory, and never
-//! overtakes calls in the queue.
+//! Whether a runner takes a call before its request is written. It decides from memory. A call
+//! overtakes queued ones only if its tool is quick and they have not waited long: otherwise one
+//! queued call would send all later ones to the queue, at twice the cost, while calls keep coming.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use tokio::time::Instant;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 use uuid::Uuid;
 
-use crate::coordination::slots::Slot;
+use crate::coordination::slots::{Origin, Slot};
 use crate::dispatch::calls::{Calls, WaitingForSlot};
 use crate::registry::tool::Tool;
 use crate::registry::tool_rights::ToolRights;
@@ -28,13 +29,23 @@ const SLOT_WAIT_TARGET: Duration = Duration::from_millis(50);
 const QUICK_TOOL: Duration = Duration::from_millis(15);
 /// Up to which expected wait for a slot such a request is held back. Two statements for each call
 /// instead of one cost a fifth of the rate, so the more calls wait, the more it matters.
-const HELD_BACK_WAIT: Duration = Duration::from_millis(400);
+const HELD_BACK_WAIT: Duration = Duration::from_millis(800);
+/// How long a queued call can have waited at most while others overtake it.
+const MAX_OVERTAKEN: Duration = Duration::from_secs(1);
 
 pub(crate) struct LocalAdmission {
     pub(super) calls: Arc<Calls>,
     /// The agent that writes the runner's responses.
     pub(super) responder: Uuid,
-    backlog: Mutex<Backlog>,
+    queue: Mutex<KnownQueue>,
+}
+
+/// What is known of the queue.
+#[derive(Debug, Default)]
+struct KnownQueue {
+    backlog: Backlog,
+    /// Until then, no queued call has waited for [`MAX_OVERTAKEN`].
+    overtaken_until: Option<Instant>,
 }
 
 /// Which calls are in the queue, as far as the last claim showed.
@@ -63,11 +74,21 @@ pub(super) struct Admitted {
 
 impl LocalAdmission {
     pub fn new(calls: Arc<Calls>, responder: Uuid) -> Arc<Self> {
-        Arc::new(Self { calls, responder, backlog: Mutex::default() })
+        Arc::new(Self { calls, responder, queue: Mutex::default() })
     }
 
     pub fn set_backlog(&self, backlog: Backlog) {
-        *self.backlog.lock() = backlog;
+        self.queue.lock().backlog = backlog;
+    }
+
+    /// The queue had calls to claim at this time, of which the first had waited so long.
+    pub fn claimed(&self, at: Instant, longest_wait: Duration) {
+        self.queue.lock().overtaken_until = Some(at + MAX_OVERTAKEN.saturating_sub(longest_wait));
+    }
+
+    /// A call was released to the queue.
+    pub fn released(&self) {
+        self.set_backlog(Backlog::Any);
     }
 
     /// `None` leaves the call to the queue.
@@ -81,19 +102,22 @@ impl LocalAdmission {
         // Before the check of the stop.
         let (token, asked) = (self.calls.tasks.token(), Instant::now());
         let tool = self.accepted_tool(name, rights)?;
+        let is_quick = tool.may_speculate() && tool.is_faster_than(QUICK_TOOL);
+        if self.overtakes(name) && !(is_quick && self.may_overtake(asked)) {
+            return None;
+        }
         // Half of the places to wait are for calls that others wait for.
         let is_awaited = request.context.get("awaited") == Some(&Value::Bool(true));
         let needs_place = !is_awaited && self.calls.slots.is_caller(name);
         if needs_place && self.calls.slots.is_short_of_places() {
             return None;
         }
-        let is_quick = tool.may_speculate() && tool.is_faster_than(QUICK_TOOL);
         // The results of quick tools that are written with their requests are small.
         let most_writes = if is_quick { self.max_waiting().1 } else { self.calls.max_response_writes };
         if self.calls.response_writes() >= most_writes {
             return None;
         }
-        let slot = self.calls.slots.take(name);
+        let slot = self.calls.slots.take(name, Origin::LocalDispatch);
         let (mut is_held_back, mut waiting) = (is_quick, None);
         if slot.is_none() {
             // Without a slot it would not count among the callers.
@@ -114,16 +138,21 @@ impl LocalAdmission {
     }
 
     fn accepted_tool(&self, tool: &str, rights: &ToolRights) -> Option<Arc<Tool>> {
-        let passes_over = match &*self.backlog.lock() {
-            Backlog::Any => true,
-            Backlog::Of(tools) => tools.contains(tool),
-        };
         let runner = &self.calls.call_runner;
         let takes_none = runner.stop.is_cancelled() || self.calls.slots.drain.is_on();
-        if passes_over || takes_none {
-            return None;
+        if takes_none { None } else { runner.tool_access.ready_now(tool, rights) }
+    }
+
+    /// Whether a call of this tool would overtake queued ones.
+    fn overtakes(&self, tool: &str) -> bool {
+        match &self.queue.lock().backlog {
+            Backlog::Any => true,
+            Backlog::Of(tools) => tools.contains(tool),
         }
-        runner.tool_access.ready_now(tool, rights)
+    }
+
+    fn may_overtake(&self, now: Instant) -> bool {
+        self.queue.lock().overtaken_until.is_some_and(|until| now < until)
     }
 
     /// `None` if too many calls wait already.

@@ -15,9 +15,9 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 use uuid::Uuid;
 
-use super::admission::{Admitted, Backlog, LocalAdmission};
+use super::admission::{Admitted, LocalAdmission};
 use crate::coordination::leases::LeaseGuard;
-use crate::coordination::slots::Slot;
+use crate::coordination::slots::{Origin, Slot};
 use crate::dispatch::calls::{SLOT_WAIT, WaitingForSlot};
 use crate::execution::call::{AcceptedCall, StartState};
 use crate::execution::preparation::{ComputedCall, UncommittedCall, UncommittedResponse};
@@ -30,7 +30,7 @@ use crate::registry::tool_rights::ToolRights;
 const MAX_HOLD_BACK: Duration = Duration::from_millis(30);
 /// How long such a request waits for a slot before that, if slots become free more slowly than
 /// expected.
-const MAX_HELD_BACK_WAIT: Duration = Duration::from_millis(500);
+const MAX_HELD_BACK_WAIT: Duration = Duration::from_secs(1);
 /// The pause between searches for a request that may have been written.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
@@ -147,7 +147,7 @@ impl LocalCall {
         if accepted.slot.is_none() && !accepted.has_ended() {
             calls.slots.exclude(tool.name());
         }
-        calls.with_slot(accepted, asked, waiting, move || admission.set_backlog(Backlog::Any)).await;
+        calls.with_slot(accepted, asked, waiting, move || admission.released()).await;
     }
 
     /// `None` if nothing is left to do: the call was answered, or its request was not written.
@@ -222,7 +222,7 @@ impl LocalCall {
                     self.give_up_slot();
                 }
                 () = &mut hold_back, if matches!(state, State::HeldBack) => state = self.claim(),
-                slot = calls.slots.wait(self.tool.name()), if self.is_to_begin => self.slot = Some(slot),
+                slot = calls.slots.wait(self.tool.name(), Origin::LocalDispatch), if self.is_to_begin => self.slot = Some(slot),
                 () = compute(&mut self.prepared) => if self.has_ended() {
                     self.slot = None;
                 },

@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::admission::LocalAdmission;
+use crate::coordination::slots::Origin;
 use crate::dispatch::calls::SLOT_WAIT;
 use crate::execution::tool_access::Refusal;
 use crate::on_behalf_of::on_behalf_of;
@@ -41,7 +42,7 @@ impl LocalAdmission {
             return None;
         }
         let breadcrumbs = on_behalf_of(&runner.store, Some(identity.agent_id)).ok()?;
-        let _slot = timeout(SLOT_WAIT, self.calls.slots.wait(TEST_TOOL)).await.ok()?;
+        let _slot = timeout(SLOT_WAIT, self.calls.slots.wait(TEST_TOOL, Origin::Queue)).await.ok()?;
         let id = Uuid::now_v7();
         let input = json!({"tool_spec": tool_spec});
         let request = ToolRequest {
