@@ -208,6 +208,13 @@ impl Slots {
         (each > 0).then(|| (time.as_micros() * inner.cpu_bound.max_calls() as u128 / each) as usize)
     }
 
+    /// How long the last of so many waiting calls is expected to wait for a slot, at the recent
+    /// rate. Zero if there is no rate.
+    pub fn expected_wait(&self, waiting: usize) -> Duration {
+        let inner = self.inner.lock();
+        inner.average_hold * waiting as u32 / inner.cpu_bound.max_calls() as u32
+    }
+
     /// Waits for a slot for a call of this tool.
     pub async fn wait(self: &Arc<Self>, tool: &str, origin: Origin) -> Slot {
         let waiting = self.waiting.join(tool);

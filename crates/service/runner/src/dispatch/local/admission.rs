@@ -23,15 +23,16 @@ use crate::registry::tool_rights::ToolRights;
 const WAITING_PER_SLOT: (usize, usize) = (2, 64);
 /// Half of `SLOT_WAIT`, since calls may become slower.
 const SLOT_WAIT_TARGET: Duration = Duration::from_millis(50);
-/// The duration of a tool's recent runs up to which its requests are held back. Request and
-/// response are then written together, which takes about as long as this saves at rest, and saves a
-/// statement under load.
-const QUICK_TOOL: Duration = Duration::from_millis(15);
+/// The duration of a tool's recent runs up to which its requests are held back: as long as a call
+/// waits for its slot now, within these bounds. Request and response are then written together,
+/// which takes about as long as this saves at rest, and saves a statement under load.
+const QUICK_TOOL: (Duration, Duration) = (Duration::from_millis(15), Duration::from_millis(100));
 /// Up to which expected wait for a slot such a request is held back. Two statements for each call
 /// instead of one cost a fifth of the rate, so the more calls wait, the more it matters.
-const HELD_BACK_WAIT: Duration = Duration::from_millis(800);
-/// How long a queued call can have waited at most while others overtake it.
-const MAX_OVERTAKEN: Duration = Duration::from_secs(1);
+const HELD_BACK_WAIT: Duration = Duration::from_secs(2);
+/// How long a queued call can have waited at most while others overtake it. As long as an admitted
+/// one may wait: then a burst that was queued can be left.
+const MAX_OVERTAKEN: Duration = HELD_BACK_WAIT;
 
 pub(crate) struct LocalAdmission {
     pub(super) calls: Arc<Calls>,
@@ -102,7 +103,7 @@ impl LocalAdmission {
         // Before the check of the stop.
         let (token, asked) = (self.calls.tasks.token(), Instant::now());
         let tool = self.accepted_tool(name, rights)?;
-        let is_quick = tool.may_speculate() && tool.is_faster_than(QUICK_TOOL);
+        let is_quick = tool.may_speculate() && tool.is_faster_than(self.quick_tool());
         if self.overtakes(name) && !(is_quick && self.may_overtake(asked)) {
             return None;
         }
@@ -127,7 +128,7 @@ impl LocalAdmission {
             if is_quick {
                 // The time of a deadline counts from the write.
                 let has_deadline = request.context.contains_key("deadline_ms");
-                waiting = self.wait_within(name, if has_deadline { QUICK_TOOL } else { HELD_BACK_WAIT });
+                waiting = self.wait_within(name, if has_deadline { QUICK_TOOL.0 } else { HELD_BACK_WAIT });
             }
             is_held_back = waiting.is_some();
             if waiting.is_none() {
@@ -164,6 +165,11 @@ impl LocalAdmission {
     /// `None` if the call is not likely to have a slot within this time.
     fn wait_within(&self, tool: &str, time: Duration) -> Option<WaitingForSlot> {
         self.calls.wait_if_fewer_than(self.expected_free_within(tool, time).min(self.max_waiting().1))
+    }
+
+    /// The present value of [`QUICK_TOOL`].
+    fn quick_tool(&self) -> Duration {
+        self.calls.slots.expected_wait(self.calls.waiting()).clamp(QUICK_TOOL.0, QUICK_TOOL.1)
     }
 
     fn max_waiting(&self) -> (usize, usize) {

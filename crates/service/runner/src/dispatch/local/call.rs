@@ -26,11 +26,12 @@ use crate::execution::tool_access::Refusal;
 use crate::registry::tool::Tool;
 use crate::registry::tool_rights::ToolRights;
 
-/// How long a request waits for its tool's result at most, if a run takes longer than recent ones.
-const MAX_HOLD_BACK: Duration = Duration::from_millis(30);
+/// How long a request waits for its tool's result, if a run takes longer than recent ones: as long
+/// as it waited for its slot, within these bounds.
+const HOLD_BACK: (Duration, Duration) = (Duration::from_millis(30), Duration::from_millis(200));
 /// How long such a request waits for a slot before that, if slots become free more slowly than
 /// expected.
-const MAX_HELD_BACK_WAIT: Duration = Duration::from_secs(1);
+const MAX_HELD_BACK_WAIT: Duration = Duration::from_secs(3);
 /// The pause between searches for a request that may have been written.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
@@ -161,8 +162,9 @@ impl LocalCall {
         loop {
             if self.is_to_begin && self.slot.is_some() {
                 if self.is_held_back {
-                    hold_back.as_mut().reset(Instant::now() + MAX_HOLD_BACK);
-                    given_up.as_mut().reset(Instant::now() + SLOT_WAIT);
+                    let longest = self.asked.elapsed().clamp(HOLD_BACK.0, HOLD_BACK.1);
+                    hold_back.as_mut().reset(Instant::now() + longest);
+                    given_up.as_mut().reset(Instant::now() + SLOT_WAIT.max(longest));
                 }
                 self.begin().await;
             }
