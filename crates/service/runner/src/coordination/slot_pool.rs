@@ -52,6 +52,11 @@ impl SlotPool {
         Some(ClaimSpec { limit: limit as u32, except_tools: full.map(|(tool, _)| tool.clone()).take(1000).collect() })
     }
 
+    /// Whether a call of this tool may find a slot.
+    pub fn has_room(&self, tool: &str) -> bool {
+        self.free() > 0 && self.taken_by(tool) < self.max_per_tool
+    }
+
     /// Takes a slot for a call of this tool. False if there is none.
     pub fn take(&mut self, tool: &str) -> bool {
         let running = self.taken_by(tool);

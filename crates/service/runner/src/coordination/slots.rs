@@ -174,6 +174,11 @@ impl Slots {
         self.take_if(self.kind(tool), tool, origin, |_| true)
     }
 
+    /// The same for a new call, which does not overtake those that wait.
+    pub fn take_in_turn(self: &Arc<Self>, tool: &str, origin: Origin) -> Option<Slot> {
+        if self.waiting.has(tool) { None } else { self.take(tool, origin) }
+    }
+
     /// Takes the slot of a worker for a run of this tool that nobody waits for. `None` unless
     /// another one stays free.
     pub fn take_spare(self: &Arc<Self>, tool: &str) -> Option<Slot> {
@@ -217,15 +222,19 @@ impl Slots {
 
     /// Waits for a slot for a call of this tool.
     pub async fn wait(self: &Arc<Self>, tool: &str, origin: Origin) -> Slot {
-        let waiting = self.waiting.join(tool);
+        let mut waiting = self.waiting.join(tool);
         loop {
-            let freed = waiting.freed.notified();
-            tokio::pin!(freed);
-            freed.as_mut().enable();
-            if let Some(slot) = self.take(tool, origin) {
+            if waiting.is_first()
+                && let Some(slot) = self.take(tool, origin)
+            {
+                waiting.is_served = true;
+                drop(waiting);
+                if self.has_room(tool) {
+                    self.waiting.wake_one_of(tool);
+                }
                 return slot;
             }
-            freed.await;
+            waiting.freed.notified().await;
         }
     }
 
@@ -233,10 +242,18 @@ impl Slots {
     pub fn set_queue_behind(&self, is_behind: bool) {
         let mut inner = self.inner.lock();
         let was_behind = std::mem::replace(&mut inner.is_queue_behind, is_behind);
-        let free = if was_behind && !is_behind { inner.cpu_bound.free() + inner.io_bound.free() } else { 0 };
         drop(inner);
-        // What was left to the queue is for everyone again.
-        (0..free).for_each(|_| self.waiting.notify());
+        if was_behind && !is_behind {
+            // What was left to the queue is for everyone again.
+            self.waiting.wake();
+        }
+    }
+
+    /// Whether a call of this tool may find a slot.
+    fn has_room(&self, tool: &str) -> bool {
+        let kind = self.kind(tool);
+        let mut inner = self.inner.lock();
+        inner.pool(kind).has_room(tool)
     }
 
     /// Records that a call of this tool found no slot.
@@ -247,7 +264,7 @@ impl Slots {
 
     fn free(&self) {
         self.freed.notify_one();
-        self.waiting.notify();
+        self.waiting.wake();
     }
 }
 
@@ -432,6 +449,9 @@ impl Drop for Slot {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
+    use std::pin::Pin;
+
+    use futures::FutureExt;
     use proptest::prelude::*;
 
     use super::*;
@@ -507,6 +527,28 @@ mod tests {
         drop(third);
         assert_eq!(slots.taken(), 0);
         assert!(slots.take("a", Origin::Queue).is_some_and(|mut slot| slot.may_wait()));
+    }
+
+    #[tokio::test]
+    async fn waiting_calls_get_slots_in_their_order() {
+        let slots = Slots::new(Registry::new(), SlotPool::new(1, 1), SlotPool::new(1, 1), 1);
+        let running = slots.take("a", Origin::Queue).unwrap();
+        let mut waiting: Vec<_> = (0..3).map(|_| polled(Box::pin(slots.wait("a", Origin::LocalDispatch)))).collect();
+        drop(running);
+        assert!(slots.take_in_turn("a", Origin::LocalDispatch).is_none(), "others wait");
+        // One that gives up passes its turn on.
+        drop(waiting.remove(0));
+        let second = waiting.remove(0).await;
+        assert!(waiting[0].as_mut().now_or_never().is_none());
+        drop(second);
+        drop(waiting.remove(0).await);
+        assert!(slots.take_in_turn("a", Origin::LocalDispatch).is_some());
+    }
+
+    /// Polls it once, so that it waits.
+    fn polled<F: Future + ?Sized>(mut waits: Pin<Box<F>>) -> Pin<Box<F>> {
+        assert!(waits.as_mut().now_or_never().is_none());
+        waits
     }
 
     #[test]

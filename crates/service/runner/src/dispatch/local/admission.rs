@@ -118,7 +118,7 @@ impl LocalAdmission {
         if self.calls.response_writes() >= most_writes {
             return None;
         }
-        let slot = self.calls.slots.take(name, Origin::LocalDispatch);
+        let slot = self.calls.slots.take_in_turn(name, Origin::LocalDispatch);
         let (mut is_held_back, mut waiting) = (is_quick, None);
         if slot.is_none() {
             // Without a slot it would not count among the callers.
