@@ -9,7 +9,7 @@ use std::{
 
 use parking_lot::Mutex;
 use rcrt_breadcrumb::{AgentStatus, StoreError, Tenancy};
-use tokio::sync::watch;
+use tokio::sync::{OnceCell, watch};
 use uuid::Uuid;
 
 /// How long another server may not know of a change.
@@ -19,15 +19,17 @@ const MOST: usize = 4096;
 /// Tenant and agent.
 type AgentId = (Uuid, Uuid);
 
-struct CachedAgent {
+/// One look-up. Requests that come while it runs wait for its result: under load many come at once
+/// when an entry ends.
+struct LookUp {
     at: Instant,
-    status: Arc<AgentStatus>,
+    status: OnceCell<Arc<AgentStatus>>,
 }
 
 /// A bounded cache of agents.
 pub struct AgentCache {
     tenancy: Arc<dyn Tenancy>,
-    seen: Mutex<HashMap<AgentId, CachedAgent>>,
+    seen: Mutex<HashMap<AgentId, Arc<LookUp>>>,
     /// When a tenant was looked up, and whether it existed.
     tenants: Mutex<HashMap<Uuid, (Instant, bool)>>,
     /// Counts the entries that were removed because this server changed them.
@@ -41,21 +43,28 @@ impl AgentCache {
 
     /// The agent's status, at most a second old.
     pub async fn agent_status(&self, owner_id: Uuid, agent_id: Uuid) -> Result<Arc<AgentStatus>, StoreError> {
-        if let Some(status) = self.remembered(owner_id, agent_id) {
-            return Ok(status);
-        }
-        let (asked, changes) = (Instant::now(), *self.changes.borrow());
-        let status = Arc::new(self.tenancy.agent_status(owner_id, agent_id).await?);
+        let looked_up = self.look_up((owner_id, agent_id));
+        let status = looked_up
+            .status
+            .get_or_try_init(|| async { self.tenancy.agent_status(owner_id, agent_id).await.map(Arc::new) });
+        status.await.cloned()
+    }
+
+    /// The present look-up of this agent. If this server changes an agent, its look-up is removed,
+    /// also while it runs.
+    fn look_up(&self, agent: AgentId) -> Arc<LookUp> {
         let mut seen = self.seen.lock();
+        if let Some(looked_up) = seen.get(&agent).filter(|seen| seen.at.elapsed() < CACHE_TTL) {
+            return looked_up.clone();
+        }
         if seen.len() >= MOST {
             seen.retain(|_, seen| seen.at.elapsed() < CACHE_TTL);
         }
-        // If this server changed an agent during the query, the result may be stale and is not
-        // cached.
-        if seen.len() < MOST && changes == *self.changes.borrow() {
-            seen.insert((owner_id, agent_id), CachedAgent { at: asked, status: status.clone() });
+        let new = Arc::new(LookUp { at: Instant::now(), status: OnceCell::new() });
+        if seen.len() < MOST {
+            seen.insert(agent, new.clone());
         }
-        Ok(status)
+        new
     }
 
     /// Whether the tenant exists, or did at most a second ago.
@@ -106,12 +115,5 @@ impl AgentCache {
     /// Changes whenever this server changed an agent or a tenant.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
-    }
-
-    /// `None` if there is no recent entry.
-    fn remembered(&self, owner_id: Uuid, agent_id: Uuid) -> Option<Arc<AgentStatus>> {
-        let seen = self.seen.lock();
-        let seen = seen.get(&(owner_id, agent_id))?;
-        (seen.at.elapsed() < CACHE_TTL).then(|| seen.status.clone())
     }
 }

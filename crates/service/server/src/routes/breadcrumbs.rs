@@ -12,7 +12,7 @@ use axum::{
 use rcrt_breadcrumb::{
     Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion, BreadcrumbView,
     ContextMatch, Created, MAX_FOUND, MAX_PAGE, NewBreadcrumb, Records, Search, SearchMode, Selector, StoreError,
-    ToolDefinition, ToolRequest, Violations, check_numbers,
+    ToolDefinition, ToolRequest, Violations, check_numbers, schema_names,
 };
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -72,6 +72,7 @@ pub async fn create(
     let chosen = compat.and_then(|_| ConfigSecrets::of(&caller, record.schema_name.as_deref(), &record.context));
     let new_tool = compat.and_then(|_| NewTool::of(&caller, &record));
     let ignored = ToolDefinition::ignored_in(record.schema_name.as_deref(), &record.context);
+    let is_tool = matches!(record.schema_name.as_deref(), Some(schema_names::TOOL_CODE | schema_names::TOOL_V1));
     let mut created = caller.store.create(record, key).await?;
     created.warnings.extend(ignored);
     if let Some(chosen) = chosen {
@@ -88,7 +89,8 @@ pub async fn create(
     if replayed {
         answer.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
     }
-    Ok(runners::mark(answer, &caller, id, begun).await)
+    // A request may be held back for longer than a write of a tool waits for runners.
+    Ok(if is_tool { runners::mark(answer, &caller, id, begun).await } else { answer })
 }
 
 /// Read a record

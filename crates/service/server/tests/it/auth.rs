@@ -1,9 +1,15 @@
-use std::time::Duration;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
-use rcrt_breadcrumb::{Identity, NewAgent, Profile, Role, Tenancy};
+use async_trait::async_trait;
+use futures::future::join_all;
+use rcrt_breadcrumb::{AgentStatus, Identity, NewAgent, Profile, Role, StoreError, Tenancy, TenancyDecorator};
 use rcrt_server::{AllowedHosts, AuthMode, Server, ServerError, ServerOptions, TokenError, TokenKey};
+use rcrt_store::Store;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::harness::{PATIENCE, World, answer, key};
@@ -313,4 +319,44 @@ async fn a_running_server_uses_new_keys() {
     };
     tokio::time::timeout(PATIENCE, exchanged).await.expect("the new key is known after a second");
     assert_eq!(keys.newest_id(), TokenKey::from_bytes(&[2; 32]).unwrap().newest_id());
+}
+
+/// Counts how often the state of an agent is read.
+struct CountingStore {
+    store: Arc<Store>,
+    read: AtomicU64,
+}
+
+#[async_trait]
+impl TenancyDecorator for CountingStore {
+    fn inner(&self) -> &dyn Tenancy {
+        &*self.store
+    }
+
+    async fn agent_status(&self, owner_id: Uuid, agent_id: Uuid) -> Result<AgentStatus, StoreError> {
+        self.read.fetch_add(1, Ordering::SeqCst);
+        self.store.agent_status(owner_id, agent_id).await
+    }
+}
+
+#[tokio::test]
+async fn requests_at_the_same_time_read_the_state_of_their_agent_once() {
+    let world = World::start().await;
+    let token = world.token(&[Role::Curator]).await;
+    let counting = Arc::new(CountingStore { store: world.store.clone(), read: AtomicU64::new(0) });
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/breadcrumbs", listener.local_addr().unwrap());
+    let server = Server::new(ServerOptions::new(listener, AuthMode::Keys, key()), counting.clone()).unwrap();
+    let shutdown = CancellationToken::new();
+    let serving = tokio::spawn(server.run(shutdown.clone()));
+    let http = reqwest::Client::builder().no_proxy().build().unwrap();
+    let begun = Instant::now();
+    join_all((0..50).map(|_| async { answer(http.get(&url).bearer_auth(&token)).await.ok() })).await;
+    // It is read again after a second.
+    let (read, seconds) = (counting.read.load(Ordering::SeqCst), begun.elapsed().as_secs());
+    assert!((1..=1 + seconds).contains(&read), "{read} times in {seconds} s");
+    drop(http);
+    shutdown.cancel();
+    serving.await.unwrap();
+    world.close().await;
 }
