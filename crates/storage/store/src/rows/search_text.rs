@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use rcrt_breadcrumb::{NewBreadcrumb, Sensitivity, schema_names};
 use serde_json::{Map, Value};
+use uuid::Uuid;
 
 /// How many bytes of a context's strings can be searched. Postgres limits the size of an indexed
 /// text, and users do not search for a tool's large output.
@@ -13,17 +14,19 @@ const MAX_CALL_WORDS: usize = 4 * 1024;
 /// How many bytes of numbers are added to these. A result can have very many.
 const MAX_NUMBERS: usize = 2 * 1024;
 /// What the runtime adds to a response, and a trace to a request: ids and times, which are not
-/// looked up by word. The tag `request:…` has the request's id.
+/// looked up by word. The tag `request:…` has the request's id, and is looked up as a tag.
 const NOT_SEARCHED: [&str; 4] = ["metadata", "request_id", "timestamp", "traceparent"];
 
-/// Description and tags, as one text.
+/// Description and tags, as one text. A tag that names an id, as that of a response, is looked up
+/// as a tag: a UUID would be some eight words that no other record has, for which an insert pays
+/// more than for all others.
 pub(crate) fn label_words(record: &NewBreadcrumb) -> String {
     const SEPARATORS: [char; 3] = [':', '/', '_'];
     let description = record.description.as_deref().unwrap_or_default();
     let tags: usize = record.tags.iter().map(|tag| 2 * (tag.len() + 1)).sum();
     let mut words = String::with_capacity(description.len() + tags);
     words.push_str(description);
-    for tag in &record.tags {
+    for tag in record.tags.iter().filter(|tag| !names_id(tag)) {
         words.push(' ');
         words.push_str(tag);
         // `workspace:tools` is also found by either half.
@@ -33,6 +36,12 @@ pub(crate) fn label_words(record: &NewBreadcrumb) -> String {
         }
     }
     words
+}
+
+/// Whether the tag ends with a hyphenated UUID.
+fn names_id(tag: &str) -> bool {
+    const LENGTH: usize = 36;
+    tag.len() > LENGTH && tag.rsplit(':').next().is_some_and(|id| id.len() == LENGTH && Uuid::parse_str(id).is_ok())
 }
 
 /// The string values of a record's context in their order, up to [`MAX_CONTEXT_WORDS`]; of a call

@@ -1,7 +1,7 @@
 //! Search by words: which records are found, what a score depends on, and what a search of many
 //! records looks at.
 
-use rcrt_breadcrumb::{NewBreadcrumb, Search, SearchMode, Selector, ToolRequest, Visibility};
+use rcrt_breadcrumb::{BreadcrumbQuery, NewBreadcrumb, Search, SearchMode, Selector, ToolRequest, Visibility};
 use rcrt_conformance::Agent;
 use rcrt_conformance::harness::{Harness, note, noted};
 use serde_json::json;
@@ -68,6 +68,21 @@ async fn a_call_is_found_by_its_input_and_not_by_its_trace() {
         assert_eq!(titles(&agent, question).await, ["Call erupt"], "{question}");
     }
     assert!(titles(&agent, trace).await.is_empty());
+    harness.close().await;
+}
+
+#[tokio::test]
+async fn a_tag_with_an_id_is_looked_up_as_a_tag() {
+    let harness = StoreHarness::start().await;
+    let agent = harness.alone().await;
+    let id = "01a21aaf-613f-751e-9579-21f0f48a5d76";
+    let tags = [format!("request:{id}"), "request:order-17".to_owned()];
+    agent.create(NewBreadcrumb { tags: tags.to_vec(), ..note("Answer") }, None).await.unwrap();
+    assert!(titles(&agent, id).await.is_empty() && titles(&agent, "01a21aaf").await.is_empty());
+    assert_eq!(titles(&agent, "order-17").await, ["Answer"]);
+    for tag in tags {
+        assert_eq!(agent.list(&BreadcrumbQuery::tagged(&tag)).await.unwrap().len(), 1, "{tag}");
+    }
     harness.close().await;
 }
 
