@@ -9,8 +9,8 @@
 //! |---|---|---|
 //! | admitted | the tool is pure and quick | held back |
 //! | admitted | any other tool | claiming |
-//! | held back | a small valid result, 30 ms after its begin at most | answering |
-//! | held back | an effect, a failure, a large result, 30 ms, no slot, stop | claiming |
+//! | held back | a small valid result in time (`HOLD_BACK` in [`call`]) | answering |
+//! | held back | an effect, a failure, a large result, no result in time, no slot, stop | claiming |
 //! | answering | written | ended |
 //! | answering | an error that may concern the response | claiming |
 //! | answering | a replay, another error | discarded |
@@ -21,7 +21,7 @@
 //! | searching | the lease would have ended, stop | discarded |
 //!
 //! In each state, a tool that may compute before its request is written does so as soon as the call
-//! has a slot, behind a closed effect gate. The call keeps the slot until it has computed, and 100
+//! has a slot, behind a closed effect gate. The call keeps the slot until it has computed, and 200
 //! ms at most.
 
 mod admission;
