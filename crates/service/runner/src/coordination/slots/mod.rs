@@ -13,6 +13,8 @@
 //! stay in the queue. Beyond the limit, callers keep their slots while they wait, as long as one
 //! slot remains for others.
 
+mod slot;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,8 +22,8 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use rcrt_breadcrumb::{RunnerSlots, SlotCount};
 use tokio::sync::Notify;
-use tokio::time::Instant;
 
+pub(crate) use self::slot::Slot;
 use crate::coordination::drain_request::DrainRequest;
 use crate::coordination::slot_gauges::SlotGauges;
 use crate::coordination::slot_pool::{ClaimSpec, SlotPool};
@@ -43,7 +45,9 @@ pub(crate) struct Slots {
     inner: Mutex<Inner>,
     /// Notified when a slot becomes free.
     pub freed: Notify,
-    waiting: WaitingCalls,
+    /// Admitted calls may have to leave slots to queued ones, so these do not wait behind them.
+    queued: WaitingCalls,
+    admitted: WaitingCalls,
     /// While it is on, no more calls are taken.
     pub drain: DrainRequest,
 }
@@ -78,36 +82,20 @@ pub(crate) enum Origin {
     LocalDispatch,
 }
 
-/// One call's slot, until it is dropped.
-pub(crate) struct Slot {
-    slots: Arc<Slots>,
-    kind: Kind,
-    tool: String,
-    since: Instant,
-    waiting: Waiting,
-}
-
-/// Whether a call waits for calls that it made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Waiting {
-    No,
-    /// It has its slot, and can park.
-    MayPark,
-    /// Others can use its slot.
-    Parked,
-    /// It has its slot, and cannot park.
-    Blocked,
-}
-
-/// The newest call's weight in `average_hold` is one divided by this.
-const NEWEST: u32 = 8;
-
 impl Slots {
     pub fn new(registry: Arc<Registry>, cpu_bound: SlotPool, io_bound: SlotPool, max_parked: usize) -> Arc<Self> {
         let inner = Inner::new(cpu_bound, io_bound, max_parked);
         inner.gauge();
         let (inner, drain) = (Mutex::new(inner), DrainRequest::default());
-        Arc::new(Self { registry, inner, freed: Notify::new(), waiting: WaitingCalls::default(), drain })
+        let (queued, admitted) = (WaitingCalls::default(), WaitingCalls::default());
+        Arc::new(Self { registry, inner, freed: Notify::new(), queued, admitted, drain })
+    }
+
+    fn waiting(&self, origin: Origin) -> &WaitingCalls {
+        match origin {
+            Origin::Queue => &self.queued,
+            Origin::LocalDispatch => &self.admitted,
+        }
     }
 
     /// An unknown tool counts as CPU-bound: its call fails quickly.
@@ -176,7 +164,7 @@ impl Slots {
 
     /// The same for a new call, which does not overtake those that wait.
     pub fn take_in_turn(self: &Arc<Self>, tool: &str, origin: Origin) -> Option<Slot> {
-        if self.waiting.has(tool) { None } else { self.take(tool, origin) }
+        if self.waiting(origin).has(tool) { None } else { self.take(tool, origin) }
     }
 
     /// Takes the slot of a worker for a run of this tool that nobody waits for. `None` unless
@@ -199,7 +187,7 @@ impl Slots {
         }
         inner.gauge();
         drop(inner);
-        Some(Slot { slots: self.clone(), kind, tool: tool.to_owned(), since: Instant::now(), waiting: Waiting::No })
+        Some(Slot::new(self.clone(), kind, tool))
     }
 
     /// How many more calls are expected to find a slot within this time, at the recent rate. `None`
@@ -222,7 +210,7 @@ impl Slots {
 
     /// Waits for a slot for a call of this tool.
     pub async fn wait(self: &Arc<Self>, tool: &str, origin: Origin) -> Slot {
-        let mut waiting = self.waiting.join(tool);
+        let mut waiting = self.waiting(origin).join(tool);
         loop {
             if waiting.is_first()
                 && let Some(slot) = self.take(tool, origin)
@@ -230,7 +218,8 @@ impl Slots {
                 waiting.is_served = true;
                 drop(waiting);
                 if self.has_room(tool) {
-                    self.waiting.wake_one_of(tool);
+                    self.queued.wake_one_of(tool);
+                    self.admitted.wake_one_of(tool);
                 }
                 return slot;
             }
@@ -245,7 +234,7 @@ impl Slots {
         drop(inner);
         if was_behind && !is_behind {
             // What was left to the queue is for everyone again.
-            self.waiting.wake();
+            self.admitted.wake();
         }
     }
 
@@ -264,7 +253,8 @@ impl Slots {
 
     fn free(&self) {
         self.freed.notify_one();
-        self.waiting.wake();
+        self.queued.wake();
+        self.admitted.wake();
     }
 }
 
@@ -360,205 +350,5 @@ impl Inner {
     }
 }
 
-impl Slot {
-    pub fn slots(&self) -> Arc<Slots> {
-        self.slots.clone()
-    }
-
-    /// Called when the tool is known: moves an I/O-bound call from a CPU-bound slot to an I/O-bound
-    /// one, if one is free.
-    pub fn reclassify(&mut self) {
-        if self.kind == Kind::IoBound || self.slots.kind(&self.tool) == Kind::CpuBound {
-            return;
-        }
-        let mut inner = self.slots.inner.lock();
-        if inner.io_bound.take(&self.tool) {
-            inner.leave(Kind::CpuBound, &self.tool);
-            inner.gauge();
-            self.kind = Kind::IoBound;
-            drop(inner);
-            self.slots.free();
-        }
-    }
-
-    /// Called before the call makes one that it will wait for. False: too many calls already wait.
-    /// Half of the slots are left for what they wait for, since other calls may wait too in ways
-    /// that are not known here, such as by polling for a record.
-    pub fn may_wait(&mut self) -> bool {
-        if self.waiting != Waiting::No {
-            return true;
-        }
-        let mut inner = self.slots.inner.lock();
-        if inner.parked < inner.max_parked {
-            inner.parked += 1;
-            self.waiting = Waiting::MayPark;
-        } else if 2 * (inner.blocked + 1) <= inner.pool(self.kind).max_calls() {
-            inner.blocked += 1;
-            self.waiting = Waiting::Blocked;
-        }
-        self.waiting != Waiting::No
-    }
-
-    /// The call waits from now on.
-    pub fn park(&mut self) {
-        if self.waiting == Waiting::MayPark {
-            self.waiting = Waiting::Parked;
-            let mut inner = self.slots.inner.lock();
-            inner.leave(self.kind, &self.tool);
-            inner.gauge();
-            drop(inner);
-            self.slots.free();
-        }
-    }
-
-    /// The call waits no longer.
-    pub fn resume(&mut self) {
-        let mut inner = self.slots.inner.lock();
-        match std::mem::replace(&mut self.waiting, Waiting::No) {
-            Waiting::No => return,
-            Waiting::MayPark => inner.parked -= 1,
-            Waiting::Parked => {
-                inner.parked -= 1;
-                inner.pool(self.kind).retake(&self.tool);
-                self.since = Instant::now();
-            }
-            Waiting::Blocked => inner.blocked -= 1,
-        }
-        inner.gauge();
-    }
-}
-
-impl Drop for Slot {
-    fn drop(&mut self) {
-        self.resume();
-        let mut inner = self.slots.inner.lock();
-        inner.leave(self.kind, &self.tool);
-        if self.kind == Kind::CpuBound {
-            // Never zero, which would mean that no call was measured.
-            let newest = self.since.elapsed().max(Duration::from_micros(NEWEST.into()));
-            let before = if inner.average_hold.is_zero() { newest } else { inner.average_hold };
-            inner.average_hold = (before * (NEWEST - 1) + newest) / NEWEST;
-        }
-        inner.gauge();
-        drop(inner);
-        self.slots.free();
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-
-    use std::pin::Pin;
-
-    use futures::FutureExt;
-    use proptest::prelude::*;
-
-    use super::*;
-
-    fn kind_of(tool: u8) -> (Kind, String) {
-        if tool.is_multiple_of(2) {
-            (Kind::CpuBound, format!("computes{tool}"))
-        } else {
-            (Kind::IoBound, format!("waits{tool}"))
-        }
-    }
-
-    proptest! {
-        /// A tool whose call was released stays excluded while its kind is full, whatever happens
-        /// in the slots of the other kind. It is claimed again afterwards.
-        #[test]
-        fn a_released_tool_is_claimed_again_when_a_slot_of_its_kind_is_free(
-            max in 1_usize..5,
-            steps in proptest::collection::vec((0_u8..8, any::<bool>()), 1..200),
-        ) {
-            let (cpu_bound, io_bound) = (SlotPool::new(max, max), SlotPool::new(max, max));
-            let mut inner = Inner::new(cpu_bound, io_bound, 1);
-            let mut running: Vec<(Kind, String)> = Vec::new();
-            let mut released: Vec<(Kind, String)> = Vec::new();
-            for (tool, begins) in steps {
-                let (kind, tool) = kind_of(tool);
-                if begins {
-                    let taken = inner.take(kind, &tool, Origin::Queue);
-                    if taken {
-                        running.push((kind, tool));
-                    } else {
-                        inner.exclude(kind, &tool);
-                        released.push((kind, tool));
-                    }
-                } else if let Some(at) = running.iter().position(|one| *one == (kind, tool.clone())) {
-                    running.remove(at);
-                    inner.leave(kind, &tool);
-                    released.retain(|(of, _)| *of != kind);
-                }
-                let left = vec!["another's".to_owned()];
-                if let Some(spec) = inner.next_claim(true, left.clone()) {
-                    prop_assert!(spec.except_tools.contains(&left[0]));
-                    for kind in [Kind::CpuBound, Kind::IoBound] {
-                        if inner.pool(kind).is_full() {
-                            prop_assert!(released.iter().all(|(of, tool)| *of != kind || spec.except_tools.contains(tool)));
-                        }
-                    }
-                }
-                prop_assert!(inner.excluded.iter().all(|(tool, kind)| released.contains(&(*kind, tool.clone()))));
-            }
-        }
-    }
-
-    #[test]
-    fn calls_that_wait_for_others_leave_a_slot_for_them() {
-        let slots = Slots::new(Registry::new(), SlotPool::new(2, 2), SlotPool::new(1, 1), 1);
-        let (mut first, mut second) =
-            (slots.take("a", Origin::Queue).unwrap(), slots.take("a", Origin::Queue).unwrap());
-        assert!(first.may_wait() && first.may_wait());
-        assert!(slots.take("b", Origin::Queue).is_none(), "it does not wait yet");
-        first.park();
-        let mut third = slots.take("b", Origin::Queue).unwrap();
-        // It keeps its slot. Then the third would be the last that can do anything.
-        assert!(second.may_wait());
-        second.park();
-        assert!(!third.may_wait());
-        assert!(slots.take("b", Origin::Queue).is_none());
-        first.resume();
-        assert_eq!((slots.taken(), third.may_wait()), (3, true));
-        drop((first, second));
-        third.park();
-        assert_eq!(slots.taken(), 0);
-        drop(third);
-        assert_eq!(slots.taken(), 0);
-        assert!(slots.take("a", Origin::Queue).is_some_and(|mut slot| slot.may_wait()));
-    }
-
-    #[tokio::test]
-    async fn waiting_calls_get_slots_in_their_order() {
-        let slots = Slots::new(Registry::new(), SlotPool::new(1, 1), SlotPool::new(1, 1), 1);
-        let running = slots.take("a", Origin::Queue).unwrap();
-        let mut waiting: Vec<_> = (0..3).map(|_| polled(Box::pin(slots.wait("a", Origin::LocalDispatch)))).collect();
-        drop(running);
-        assert!(slots.take_in_turn("a", Origin::LocalDispatch).is_none(), "others wait");
-        // One that gives up passes its turn on.
-        drop(waiting.remove(0));
-        let second = waiting.remove(0).await;
-        assert!(waiting[0].as_mut().now_or_never().is_none());
-        drop(second);
-        drop(waiting.remove(0).await);
-        assert!(slots.take_in_turn("a", Origin::LocalDispatch).is_some());
-    }
-
-    /// Polls it once, so that it waits.
-    fn polled<F: Future + ?Sized>(mut waits: Pin<Box<F>>) -> Pin<Box<F>> {
-        assert!(waits.as_mut().now_or_never().is_none());
-        waits
-    }
-
-    #[test]
-    fn nothing_is_claimed_if_the_exclusions_of_a_full_kind_are_too_many() {
-        let mut inner = Inner::new(SlotPool::new(1, 1), SlotPool::new(1, 1), 1);
-        let left: Vec<String> = (0..MAX_EXCEPT).map(|number| format!("left{number}")).collect();
-        assert!(inner.next_claim(true, left.clone()).is_some_and(|spec| spec.except_tools == left));
-        assert!(inner.take(Kind::CpuBound, "computes", Origin::Queue));
-        assert_eq!(inner.next_claim(true, left.clone()), None);
-        inner.leave(Kind::CpuBound, "computes");
-        assert!(inner.next_claim(true, left).is_some());
-    }
-}
+mod tests;
