@@ -3,8 +3,6 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use futures::StreamExt;
-use futures::stream::FuturesUnordered;
 use rcrt_breadcrumb::{
     Breadcrumbs, BreadcrumbsDecorator, CallState, Claim, ClaimTerms, Created, Identity, NewAgent, NewBreadcrumb,
     Profile, ResponseStatus, Role, StoreError, Tenancy, TenancyDecorator, ToolRequest, schema_names,
@@ -281,36 +279,5 @@ async fn a_runner_without_local_dispatch_takes_calls_only_from_the_queue() {
         assert_eq!(fixture.call("echo", json!({"n": n})).await.status, ResponseStatus::Success);
     }
     assert_eq!(count_claimed_at_write(&fixture).await, 0);
-    runner.stop().await;
-}
-
-/// Otherwise one call that found no slot would send all later ones to the queue while calls keep
-/// coming, at twice the cost.
-#[tokio::test]
-async fn a_burst_does_not_keep_later_calls_of_a_quick_tool_in_the_queue() {
-    const CALLERS: usize = 64;
-    let (fixture, fake) = (Fixture::new().await, Fake::new());
-    fake.supports_speculation.lock().unwrap().insert("echo".into());
-    fixture.create(code("echo", json!({}))).await;
-    let mut events = fixture.person.events(Some(fixture.person.latest_event().await.unwrap())).await.unwrap();
-    for _ in 0..CALLERS {
-        fixture.ask("echo", json!({})).await;
-    }
-    let runner = fixture.start_with(&fake, RunnerOptions { max_calls: 4, max_calls_per_tool: 3, ..options() });
-    let (mut asked, mut answered) = (FuturesUnordered::new(), 0);
-    while answered % CALLERS > 0 || answered == 0 || count_claimed_at_write(&fixture).await == 0 {
-        assert!(answered < 100 * CALLERS, "no call is admitted while others keep coming");
-        tokio::select! {
-            event = events.next() => {
-                let event = event.unwrap().unwrap();
-                if event.schema_name.as_deref() == Some(schema_names::TOOL_RESPONSE) {
-                    answered += 1;
-                    asked.push(fixture.ask("echo", json!({})));
-                }
-            }
-            Some(_) = asked.next(), if !asked.is_empty() => {}
-        }
-    }
-    drop(asked);
     runner.stop().await;
 }
