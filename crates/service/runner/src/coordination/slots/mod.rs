@@ -202,7 +202,7 @@ impl Slots {
     }
 
     /// How long the last of so many waiting calls is expected to wait for a slot, at the recent
-    /// rate. Zero if there is no rate.
+    /// rate. Zero before the first CPU-bound call has ended.
     pub fn expected_wait(&self, waiting: usize) -> Duration {
         let inner = self.inner.lock();
         inner.average_hold * waiting as u32 / inner.cpu_bound.max_calls() as u32

@@ -87,11 +87,6 @@ impl LocalAdmission {
         self.queue.lock().overtaken_until = Some(at + MAX_OVERTAKEN.saturating_sub(longest_wait));
     }
 
-    /// A call was released to the queue.
-    pub fn released(&self) {
-        self.set_backlog(Backlog::Any);
-    }
-
     /// `None` leaves the call to the queue.
     pub(super) fn admit(self: &Arc<Self>, request: &NewBreadcrumb, rights: &ToolRights) -> Option<Admitted> {
         let name = request.context.get("tool")?.as_str()?;
@@ -104,7 +99,7 @@ impl LocalAdmission {
         let (token, asked) = (self.calls.tasks.token(), Instant::now());
         let tool = self.accepted_tool(name, rights)?;
         let is_quick = tool.may_speculate() && tool.is_faster_than(self.quick_tool());
-        if self.overtakes(name) && !(is_quick && self.may_overtake(asked)) {
+        if self.would_overtake(name, is_quick, asked) {
             return None;
         }
         // Half of the places to wait are for calls that others wait for.
@@ -144,16 +139,14 @@ impl LocalAdmission {
         if takes_none { None } else { runner.tool_access.ready_now(tool, rights) }
     }
 
-    /// Whether a call of this tool would overtake queued ones.
-    fn overtakes(&self, tool: &str) -> bool {
-        match &self.queue.lock().backlog {
+    /// Whether a call of this tool would overtake queued ones that it must not overtake.
+    fn would_overtake(&self, tool: &str, is_quick: bool, now: Instant) -> bool {
+        let queue = self.queue.lock();
+        let overtakes = match &queue.backlog {
             Backlog::Any => true,
             Backlog::Of(tools) => tools.contains(tool),
-        }
-    }
-
-    fn may_overtake(&self, now: Instant) -> bool {
-        self.queue.lock().overtaken_until.is_some_and(|until| now < until)
+        };
+        overtakes && !(is_quick && queue.overtaken_until.is_some_and(|until| now < until))
     }
 
     /// `None` if too many calls wait already.

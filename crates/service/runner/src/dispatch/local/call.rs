@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 use uuid::Uuid;
 
-use super::admission::{Admitted, LocalAdmission};
+use super::admission::{Admitted, Backlog, LocalAdmission};
 use crate::coordination::leases::LeaseGuard;
 use crate::coordination::slots::{Origin, Slot};
 use crate::dispatch::calls::{SLOT_WAIT, WaitingForSlot};
@@ -148,7 +148,7 @@ impl LocalCall {
         if accepted.slot.is_none() && !accepted.has_ended() {
             calls.slots.exclude(tool.name());
         }
-        calls.with_slot(accepted, asked, waiting, move || admission.released()).await;
+        calls.with_slot(accepted, asked, waiting, move || admission.set_backlog(Backlog::Any)).await;
     }
 
     /// `None` if nothing is left to do: the call was answered, or its request was not written.
