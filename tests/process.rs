@@ -82,6 +82,9 @@ impl Installation {
 
     /// Like `start`, with further environment variables.
     pub fn start_with(&self, arguments: &[&str], environment: &[(&str, &str)]) -> Rcrt {
+        if arguments[0] == "up" && !arguments.contains(&"--database-url") {
+            rcrt_test_database::put_new_cluster(self.data.path());
+        }
         if matches!(arguments[0], "server" | "up") {
             self.servers.fetch_add(1, Ordering::Relaxed);
         }
@@ -91,6 +94,8 @@ impl Installation {
             .env_remove("DATABASE_URL")
             .env("RCRT_DATA", self.data.path())
             .env("RCRT_LOG", "info")
+            // They would use a processor for each server.
+            .env("RCRT_EMBEDDINGS", "off")
             .envs(environment.iter().copied())
             .stdin(Stdio::null())
             .stdout(input.try_clone().unwrap())

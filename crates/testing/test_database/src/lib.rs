@@ -8,10 +8,12 @@
 #![allow(clippy::expect_used)] // Without a database a test cannot run, so it panics.
 
 mod cleanup;
+mod cluster;
 mod template;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+pub use cluster::put_new_cluster;
 use rcrt_postgres::{Postgres, PostgresOptions};
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
 use tempfile::TempDir;

@@ -117,7 +117,7 @@ impl InstallStep<'_> {
         let finished = self.run(order).await?;
         match exit_status::exit_code(&finished, self.limits, time)? {
             0 => Ok(()),
-            code => Err(self.failure(otherwise, code, &finished)),
+            code => Err(self.failure(otherwise, code, &finished).await),
         }
     }
 
@@ -129,10 +129,10 @@ impl InstallStep<'_> {
         if is_own {
             order.program = program();
         }
-        let machine = &self.interpreter.machine;
-        machine.show(&mut order.view);
-        order.view.files.push((SETTINGS.into(), machine.file()));
-        order.environment.extend(machine.variables());
+        let settings = self.interpreter.pip_settings().await;
+        settings.show(&mut order.view);
+        order.view.files.push((SETTINGS.into(), settings.file()));
+        order.environment.extend(settings.variables());
         order.environment.insert("PIP_CONFIG_FILE".into(), SETTINGS.into());
         let temporary = self.folder.join("tmp");
         self.make_temporary(&temporary).await?;
@@ -153,8 +153,8 @@ impl InstallStep<'_> {
             .map_err(|error| ToolFailure::new(ErrorCode::ExecutionFailed, error.to_string()))
     }
 
-    fn failure(&self, otherwise: &str, code: i32, finished: &Finished) -> ToolFailure {
-        let words = self.interpreter.machine.cleared(exit_status::text(&finished.stderr));
+    async fn failure(&self, otherwise: &str, code: i32, finished: &Finished) -> ToolFailure {
+        let words = self.interpreter.pip_settings().await.cleared(exit_status::text(&finished.stderr));
         if words.contains(FILE_TOO_LARGE) {
             return self.disk_quota.too_large();
         }

@@ -3,11 +3,13 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::sync::Arc;
 use std::time::Duration;
 
 use rcrt_jail::command::{CommandLimits, CommandSpec, ExitReason, FilesystemView, Jail};
 use serde::Deserialize;
 use tokio::process::Command;
+use tokio::sync::OnceCell;
 
 use super::pip_settings::PipSettings;
 
@@ -41,8 +43,9 @@ pub struct Interpreter {
     pub version: String,
     /// Identifies the interpreter, because environments belong to one interpreter.
     pub identity: String,
-    /// The pip configuration of this machine.
-    pub machine: PipSettings,
+    /// The name by which it was found. Its pip may depend on it.
+    asked_as: &'static str,
+    pip_settings: Arc<OnceCell<PipSettings>>,
 }
 
 #[derive(Deserialize)]
@@ -61,11 +64,8 @@ impl Interpreter {
         let mut reasons = Vec::new();
         for program in PROGRAMS {
             match Self::ask(program).await {
-                Ok(mut found) => match found.works_in(jail).await {
-                    Ok(()) => {
-                        found.machine = PipSettings::ask(Path::new(program)).await;
-                        return Ok(found);
-                    }
+                Ok(found) => match found.works_in(jail).await {
+                    Ok(()) => return Ok(found),
                     Err(reason) => reasons.push(format!("{program} does not run in the jail: {reason}")),
                 },
                 Err(reason) => reasons.push(format!("{program}: {reason}")),
@@ -74,7 +74,7 @@ impl Interpreter {
         Err(format!("no working Python 3 was found; install one ({})", reasons.join("; ")))
     }
 
-    async fn ask(program: &str) -> Result<Self, String> {
+    async fn ask(program: &'static str) -> Result<Self, String> {
         // Not in the folder where this program was started: it may contain modules.
         let asked = Command::new(program)
             .args(["-I", "-c", QUESTION])
@@ -97,7 +97,14 @@ impl Interpreter {
         // It may be installed directly in a user's home, which also contains other files.
         let prefixes = answer.prefixes.into_iter().filter(|prefix| !is_a_home(prefix));
         let parts = prefixes.chain(answer.libraries).collect();
-        Ok(Self { program: answer.program, parts, version, identity, machine: PipSettings::default() })
+        let pip_settings = Arc::default();
+        Ok(Self { program: answer.program, parts, version, identity, asked_as: program, pip_settings })
+    }
+
+    /// The pip configuration of this machine. Read by the first installation, because it takes pip
+    /// half a second of processor time.
+    pub async fn pip_settings(&self) -> &PipSettings {
+        self.pip_settings.get_or_init(|| PipSettings::ask(Path::new(self.asked_as))).await
     }
 
     /// Makes its parts visible in the jail.
