@@ -14,8 +14,8 @@ STEPS = {
     "a2a clients": "a2a-clients",
     "deploy": "test-deploy",
     "clippy": "lint",
-    "fuzz": "fuzz",
     "dependencies": "audit",
+    "fuzz": "fuzz",
 }
 
 
@@ -63,6 +63,10 @@ class Steps(Ci):
     def test_all_that_failed_are_named(self):
         self.break_targets("check-format", "lint", "audit")
         self.ci().ends(1).says("failed: format clippy dependencies\n")
+
+    def test_a_slow_machine_leaves_out_fuzzing_only(self):
+        self.ci(CI_FUZZ_UNTIL="0").ends(0).says("== fuzz: skipped, because the steps before took", "all passed")
+        self.assertEqual(self.made(), [target for target in STEPS.values() if target != "fuzz"])
 
     def test_it_compiles_outside_of_the_checkout_only_in_ci(self):
         self.stand_in("make", 'echo "target ${CARGO_TARGET_DIR:-own}, incremental $CARGO_INCREMENTAL"')

@@ -1,7 +1,9 @@
 """build/test."""
 
+import os
 import time
 import unittest
+from pathlib import Path
 
 from stage import Stage
 
@@ -39,6 +41,18 @@ class Test(Stage):
         self.run_script("build/test", "-p", "x").ends(0).says("jail: 1")
         self.stand_in("unshare", "exit 1")
         self.run_script("build/test", "-p", "x").ends(0).says("jail: no", "allows no user namespaces")
+
+    def test_databases_are_in_memory_where_there_is_enough(self):
+        self.stand_in("cargo", 'echo "temporary: $TMPDIR"; ls -d "$TMPDIR"')
+        shared = Path("/dev/shm")
+        is_usable = shared.is_dir() and not os.statvfs(shared).f_flag & os.ST_NOEXEC
+        for free, folder in (("7", "/tmp\n"), ("8", "/dev/shm/rcrt-test." if is_usable else "/tmp\n")):
+            self.stand_in("df", f"echo Avail; echo {free}")
+            self.stand_in("awk", f"case $1 in *MemAvailable*) echo {2 * int(free)} ;; esac")
+            ran = self.run_script("build/test", "-p", "x", TMPDIR="").ends(0).says(f"temporary: {folder}")
+            used = ran.out.split("temporary: ")[1].splitlines()[0]
+            self.assertEqual(Path(used).exists(), used == "/tmp")
+        self.run_script("build/test", "-p", "x", TMPDIR="/var/tmp").ends(0).says("temporary: /var/tmp\n")
 
     def test_with_arguments_only_cargo_runs(self):
         self.run_script("build/test", "-p", "rcrt-store").ends(0)
