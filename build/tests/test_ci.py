@@ -65,7 +65,7 @@ class Steps(Ci):
         self.ci().ends(1).says("failed: format clippy dependencies\n")
 
     def test_a_slow_machine_leaves_out_fuzzing_only(self):
-        self.ci(CI_FUZZ_UNTIL="0").ends(0).says("== fuzz: skipped, because the steps before took", "all passed")
+        self.ci(CI_FUZZ_UNTIL="0").ends(0).says("== fuzz: skipped, because the steps before took", "all but fuzz passed")
         self.assertEqual(self.made(), [target for target in STEPS.values() if target != "fuzz"])
 
     def test_it_compiles_outside_of_the_checkout_only_in_ci(self):

@@ -73,7 +73,7 @@ impl Calls {
         let calls = self.clone();
         self.spawn(async move {
             let taken = AcceptedCall { claim, held, slot, progress: StartState::Claimed, speculative: None };
-            calls.with_slot(taken, asked, None, || {}).await;
+            calls.with_slot(taken, asked, Origin::Queue, None, || {}).await;
         });
     }
 
@@ -88,6 +88,7 @@ impl Calls {
         &self,
         mut taken: AcceptedCall,
         asked: Instant,
+        origin: Origin,
         waiting: Option<WaitingForSlot>,
         on_release: impl FnOnce() + Send,
     ) {
@@ -95,7 +96,7 @@ impl Calls {
         if taken.slot.is_none() && !taken.has_ended() {
             let (tool, since) = (tool_of(&taken.claim.request), Instant::now());
             taken.slot = tokio::select! {
-                slot = timeout(SLOT_WAIT, self.slots.wait(&tool, Origin::Queue)) => slot.ok(),
+                slot = timeout(SLOT_WAIT, self.slots.wait(&tool, origin)) => slot.ok(),
                 () = self.call_runner.stop.cancelled() => None,
             };
             if taken.slot.is_none() {
@@ -160,7 +161,7 @@ impl Calls {
     }
 }
 
-fn tool_of(request: &Breadcrumb) -> String {
+pub(crate) fn tool_of(request: &Breadcrumb) -> String {
     let kind = RequestKind::of(request.schema_name.as_deref()).unwrap_or_default();
     ToolRequest::tool_of(kind, &request.context).to_owned()
 }

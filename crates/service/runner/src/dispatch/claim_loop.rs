@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use rcrt_breadcrumb::{Claim, ClaimRequest};
+use rcrt_breadcrumb::ClaimRequest;
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
@@ -87,8 +87,8 @@ impl ClaimLoop {
                             self.pacer.answered(&claim, claims.len(), asked.elapsed());
                             let left_out = claim.except_tools.into_iter().chain(claim.awaited_only).collect();
                             learn(if is_full { Backlog::Any } else { Backlog::Of(left_out) });
-                            if let (Some(local), Some(longest)) = (local, claims.iter().map(Claim::waited).max()) {
-                                local.claimed(asked, longest);
+                            if let Some(local) = local {
+                                local.claimed(asked, &claims);
                             }
                             for claim in claims {
                                 calls.claimed(claim, asked);
@@ -106,7 +106,7 @@ impl ClaimLoop {
                     continue;
                 }
             } else if may_wait {
-                // Queued calls wait for a slot; new calls must not take the next one.
+                // There may be queued calls, and none can be claimed now.
                 learn(Backlog::Any);
                 slots.set_queue_behind(true);
             }

@@ -19,11 +19,11 @@ const MOST: usize = 4096;
 /// Tenant and agent.
 type AgentId = (Uuid, Uuid);
 
-/// One look-up. Requests that come while it runs wait for its result: under load many come at once
-/// when an entry ends.
+/// One look-up. Requests that come while it runs get its result, also if that is an error: under
+/// load many come at once when an entry ends.
 struct LookUp {
     at: Instant,
-    status: OnceCell<Arc<AgentStatus>>,
+    status: OnceCell<Result<Arc<AgentStatus>, StoreError>>,
 }
 
 /// A bounded cache of agents.
@@ -44,10 +44,22 @@ impl AgentCache {
     /// The agent's status, at most a second old.
     pub async fn agent_status(&self, owner_id: Uuid, agent_id: Uuid) -> Result<Arc<AgentStatus>, StoreError> {
         let looked_up = self.look_up((owner_id, agent_id));
-        let status = looked_up
-            .status
-            .get_or_try_init(|| async { self.tenancy.agent_status(owner_id, agent_id).await.map(Arc::new) });
-        status.await.cloned()
+        let look_up = || async {
+            let status = self.tenancy.agent_status(owner_id, agent_id).await.map(Arc::new);
+            if status.is_err() {
+                self.end((owner_id, agent_id), &looked_up);
+            }
+            status
+        };
+        looked_up.status.get_or_init(look_up).await.clone()
+    }
+
+    /// The next request looks the agent up again.
+    fn end(&self, agent: AgentId, failed: &Arc<LookUp>) {
+        let mut seen = self.seen.lock();
+        if seen.get(&agent).is_some_and(|present| Arc::ptr_eq(present, failed)) {
+            seen.remove(&agent);
+        }
     }
 
     /// The present look-up of this agent. If this server changes an agent, its look-up is removed,
@@ -115,5 +127,46 @@ impl AgentCache {
     /// Changes whenever this server changed an agent or a tenant.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use async_trait::async_trait;
+    use futures::future::join_all;
+    use rcrt_breadcrumb::TenancyDecorator;
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Failing {
+        reads: AtomicU64,
+    }
+
+    #[async_trait]
+    impl TenancyDecorator for Failing {
+        fn inner(&self) -> &dyn Tenancy {
+            unreachable!("only the state of agents is read")
+        }
+
+        async fn agent_status(&self, _owner_id: Uuid, _agent_id: Uuid) -> Result<AgentStatus, StoreError> {
+            self.reads.fetch_add(1, Ordering::Relaxed);
+            tokio::task::yield_now().await;
+            Err(StoreError::Unavailable("the database does not respond".into()))
+        }
+    }
+
+    #[tokio::test]
+    async fn requests_at_the_same_time_get_the_error_of_one_look_up() {
+        let store = Arc::new(Failing::default());
+        let cache = AgentCache::new(store.clone());
+        let agent = (Uuid::now_v7(), Uuid::now_v7());
+        for reads in 1..=2 {
+            let statuses = join_all((0..10).map(|_| cache.agent_status(agent.0, agent.1))).await;
+            assert!(statuses.iter().all(Result::is_err));
+            assert_eq!(store.reads.load(Ordering::Relaxed), reads);
+        }
     }
 }

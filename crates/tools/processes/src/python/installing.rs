@@ -117,7 +117,7 @@ impl InstallStep<'_> {
         let finished = self.run(order).await?;
         match exit_status::exit_code(&finished, self.limits, time)? {
             0 => Ok(()),
-            code => Err(self.failure(otherwise, code, &finished).await),
+            code => Err(self.failure(otherwise, code, &finished)),
         }
     }
 
@@ -129,7 +129,7 @@ impl InstallStep<'_> {
         if is_own {
             order.program = program();
         }
-        let settings = self.interpreter.pip_settings().await;
+        let settings = self.interpreter.pip_settings().await.map_err(|why| not_ready(&why))?;
         settings.show(&mut order.view);
         order.view.files.push((SETTINGS.into(), settings.file()));
         order.environment.extend(settings.variables());
@@ -153,13 +153,17 @@ impl InstallStep<'_> {
             .map_err(|error| ToolFailure::new(ErrorCode::ExecutionFailed, error.to_string()))
     }
 
-    async fn failure(&self, otherwise: &str, code: i32, finished: &Finished) -> ToolFailure {
-        let words = self.interpreter.pip_settings().await.cleared(exit_status::text(&finished.stderr));
+    fn failure(&self, otherwise: &str, code: i32, finished: &Finished) -> ToolFailure {
+        let words = self.interpreter.cleared(exit_status::text(&finished.stderr));
         if words.contains(FILE_TOO_LARGE) {
             return self.disk_quota.too_large();
         }
         not_installed(otherwise, code, &words)
     }
+}
+
+fn not_ready(why: &str) -> ToolFailure {
+    ToolFailure::new(ErrorCode::ExecutionFailed, format!("packages cannot be installed now: {why}")).retryable(true)
 }
 
 /// The failure of an installation: what could not be done, and what pip wrote to standard error.

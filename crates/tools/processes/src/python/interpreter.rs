@@ -102,9 +102,17 @@ impl Interpreter {
     }
 
     /// The pip configuration of this machine. Read by the first installation, because it takes pip
-    /// half a second of processor time.
-    pub async fn pip_settings(&self) -> &PipSettings {
-        self.pip_settings.get_or_init(|| PipSettings::ask(Path::new(self.asked_as))).await
+    /// half a second of processor time. The error says why it cannot be read.
+    pub async fn pip_settings(&self) -> Result<&PipSettings, String> {
+        self.pip_settings.get_or_try_init(|| PipSettings::ask(Path::new(self.asked_as))).await
+    }
+
+    /// Removes the passwords of the settings that were read from a text.
+    pub fn cleared(&self, text: String) -> String {
+        match self.pip_settings.get() {
+            Some(settings) => settings.cleared(text),
+            None => text,
+        }
     }
 
     /// Makes its parts visible in the jail.

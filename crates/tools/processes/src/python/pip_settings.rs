@@ -59,8 +59,8 @@ impl std::fmt::Debug for PipSettings {
 
 impl PipSettings {
     /// Asks this interpreter's pip, as this program's user would. Without pip there are no
-    /// settings.
-    pub async fn ask(python: &Path) -> Self {
+    /// settings. The error means that it did not respond.
+    pub async fn ask(python: &Path) -> Result<Self, String> {
         let asked = Command::new(python)
             .args(["-m", "pip", "config", "list"])
             .current_dir("/")
@@ -69,10 +69,11 @@ impl PipSettings {
             .kill_on_drop(true)
             .output();
         let output = tokio::time::timeout(PATIENCE, asked).await;
-        let text = output.ok().and_then(Result::ok).map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+        let output = output.map_err(|_| format!("pip did not list its settings within {} s", PATIENCE.as_secs()))?;
+        let text = output.ok().map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
         let variables = VARIABLES.into_iter().chain(VARIABLES_WITH_FILES);
         let variables = variables.filter_map(|name| Some((name.to_owned(), std::env::var(name).ok()?))).collect();
-        Self { settings: settings(&text.unwrap_or_default()), variables }
+        Ok(Self { settings: settings(&text.unwrap_or_default()), variables })
     }
 
     /// A `pip.conf` with these settings.

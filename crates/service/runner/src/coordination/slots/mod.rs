@@ -162,7 +162,7 @@ impl Slots {
         self.take_if(self.kind(tool), tool, origin, |_| true)
     }
 
-    /// The same for a new call, which does not overtake those that wait.
+    /// The same for a new call, which does not overtake those of the same origin that wait.
     pub fn take_in_turn(self: &Arc<Self>, tool: &str, origin: Origin) -> Option<Slot> {
         if self.waiting(origin).has(tool) { None } else { self.take(tool, origin) }
     }

@@ -1,20 +1,20 @@
-//! Whether a runner takes a call before its request is written. It decides from memory. A call
-//! overtakes queued ones only if its tool is quick and they have not waited long: otherwise one
+//! Whether a runner takes a call before its request is written. It decides from memory. A call of a
+//! quick tool overtakes queued ones of that tool while they have not waited long: otherwise one
 //! queued call would send all later ones to the queue, at twice the cost, while calls keep coming.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use rcrt_breadcrumb::{NewBreadcrumb, ToolRequest, VersionPin};
-use serde_json::Value;
+use rcrt_breadcrumb::{Claim, NewBreadcrumb, ToolRequest, VersionPin};
+use serde_json::{Map, Value};
 use tokio::time::Instant;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 use uuid::Uuid;
 
+use super::known_queue::{Backlog, KnownQueue};
 use crate::coordination::slots::{Origin, Slot};
-use crate::dispatch::calls::{Calls, WaitingForSlot};
+use crate::dispatch::calls::{Calls, WaitingForSlot, tool_of};
 use crate::registry::tool::Tool;
 use crate::registry::tool_rights::ToolRights;
 
@@ -30,33 +30,11 @@ const QUICK_TOOL: (Duration, Duration) = (Duration::from_millis(15), Duration::f
 /// Up to which expected wait for a slot such a request is held back. Two statements for each call
 /// instead of one cost a fifth of the rate, so the more calls wait, the more it matters.
 const HELD_BACK_WAIT: Duration = Duration::from_secs(2);
-/// How long a queued call can have waited at most while others overtake it. As long as an admitted
-/// one may wait: then a burst that was queued can be left.
-const MAX_OVERTAKEN: Duration = HELD_BACK_WAIT;
-
 pub(crate) struct LocalAdmission {
     pub(super) calls: Arc<Calls>,
     /// The agent that writes the runner's responses.
     pub(super) responder: Uuid,
     queue: Mutex<KnownQueue>,
-}
-
-/// What is known of the queue.
-#[derive(Debug, Default)]
-struct KnownQueue {
-    backlog: Backlog,
-    /// Until then, no queued call has waited for [`MAX_OVERTAKEN`].
-    overtaken_until: Option<Instant>,
-}
-
-/// Which calls are in the queue, as far as the last claim showed.
-#[derive(Debug, Default)]
-pub(crate) enum Backlog {
-    /// There may be calls of any tool that had no slot.
-    #[default]
-    Any,
-    /// Only calls of these tools, which were left out.
-    Of(HashSet<String>),
 }
 
 /// A call that the runner takes.
@@ -82,9 +60,12 @@ impl LocalAdmission {
         self.queue.lock().backlog = backlog;
     }
 
-    /// The queue had calls to claim at this time, of which the first had waited so long.
-    pub fn claimed(&self, at: Instant, longest_wait: Duration) {
-        self.queue.lock().overtaken_until = Some(at + MAX_OVERTAKEN.saturating_sub(longest_wait));
+    /// The queue had these calls to claim at this time. Awaited ones come before older calls, so
+    /// they say nothing of those.
+    pub fn claimed(&self, at: Instant, claims: &[Claim]) {
+        let in_order = claims.iter().filter(|claim| !is_awaited(&claim.request.context));
+        let calls = in_order.map(|claim| (tool_of(&claim.request), claim.waited()));
+        self.queue.lock().claimed(at, calls);
     }
 
     /// `None` leaves the call to the queue.
@@ -103,8 +84,7 @@ impl LocalAdmission {
             return None;
         }
         // Half of the places to wait are for calls that others wait for.
-        let is_awaited = request.context.get("awaited") == Some(&Value::Bool(true));
-        let needs_place = !is_awaited && self.calls.slots.is_caller(name);
+        let needs_place = !is_awaited(&request.context) && self.calls.slots.is_caller(name);
         if needs_place && self.calls.slots.is_short_of_places() {
             return None;
         }
@@ -142,11 +122,7 @@ impl LocalAdmission {
     /// Whether a call of this tool would overtake queued ones that it must not overtake.
     fn would_overtake(&self, tool: &str, is_quick: bool, now: Instant) -> bool {
         let queue = self.queue.lock();
-        let overtakes = match &queue.backlog {
-            Backlog::Any => true,
-            Backlog::Of(tools) => tools.contains(tool),
-        };
-        overtakes && !(is_quick && queue.overtaken_until.is_some_and(|until| now < until))
+        queue.may_hold(tool) && !(is_quick && queue.may_overtake(tool, now))
     }
 
     /// `None` if too many calls wait already.
@@ -173,4 +149,9 @@ impl LocalAdmission {
     fn expected_free_within(&self, tool: &str, time: Duration) -> usize {
         self.calls.slots.expected_free_within(tool, time).unwrap_or(0)
     }
+}
+
+/// Whether another call waits for this one.
+fn is_awaited(context: &Map<String, Value>) -> bool {
+    context.get("awaited") == Some(&Value::Bool(true))
 }

@@ -15,7 +15,8 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 use uuid::Uuid;
 
-use super::admission::{Admitted, Backlog, LocalAdmission};
+use super::admission::{Admitted, LocalAdmission};
+use super::known_queue::Backlog;
 use crate::coordination::leases::LeaseGuard;
 use crate::coordination::slots::{Origin, Slot};
 use crate::dispatch::calls::{SLOT_WAIT, WaitingForSlot};
@@ -148,14 +149,18 @@ impl LocalCall {
         if accepted.slot.is_none() && !accepted.has_ended() {
             calls.slots.exclude(tool.name());
         }
-        calls.with_slot(accepted, asked, waiting, move || admission.set_backlog(Backlog::Any)).await;
+        calls
+            .with_slot(accepted, asked, Origin::LocalDispatch, waiting, move || admission.set_backlog(Backlog::Any))
+            .await;
     }
 
     /// `None` if nothing is left to do: the call was answered, or its request was not written.
     async fn until_claimed(&mut self) -> Option<(Claim, LeaseGuard)> {
         let calls = self.admission.calls.clone();
         let (stop, drained) = (&calls.call_runner.stop, &calls.call_runner.drained);
-        let slot_wait = if self.is_held_back { MAX_HELD_BACK_WAIT } else { SLOT_WAIT };
+        // The time of a deadline counts from the write.
+        let waits_long = self.is_held_back && self.deadline_ms.is_none();
+        let slot_wait = if waits_long { MAX_HELD_BACK_WAIT } else { SLOT_WAIT };
         let (hold_back, given_up) = (sleep_until(self.asked + slot_wait), sleep_until(self.asked + slot_wait));
         tokio::pin!(hold_back, given_up);
         let mut state = if self.is_held_back { State::HeldBack } else { self.claim() };

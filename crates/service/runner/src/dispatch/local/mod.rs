@@ -26,6 +26,7 @@
 
 mod admission;
 mod call;
+mod known_queue;
 mod tool_test;
 
 use std::collections::HashMap;
@@ -44,8 +45,9 @@ use serde_json::{Map, Value};
 use tokio::time::timeout;
 use uuid::Uuid;
 
-pub(crate) use self::admission::{Backlog, LocalAdmission};
+pub(crate) use self::admission::LocalAdmission;
 use self::call::NewRequest;
+pub(crate) use self::known_queue::Backlog;
 use crate::registry::tool_preparation::is_tool;
 use crate::registry::tool_rights::ToolRights;
 
