@@ -6,6 +6,7 @@ use rcrt_breadcrumb::StoreError;
 use sqlx::postgres::PgConnectOptions;
 
 use crate::StoreOptions;
+use crate::calls::applied_changes::AppliedChanges;
 use crate::database::migrating::{self, MIGRATOR};
 use crate::database::open_error::OpenError;
 use crate::database::{Database, connect_options};
@@ -58,6 +59,7 @@ impl Store {
             streams: Arc::new(EventStreams::new(database.clone(), feeds.clone(), announcer.clone())),
             writer: Arc::new(Writer::new(database.clone(), quotas.clone(), feeds, announcer)),
             context_reads: ContextReads::new(database.clone(), options.context_reads),
+            applied_changes: AppliedChanges::default(),
             semantic_search: options.embedding.map(|options| Arc::new(SemanticSearch::new(options))),
             webhooks: Arc::new(WebhookStore::new(database.clone(), cipher.clone())),
             retention: options.retention,

@@ -9,6 +9,7 @@ use tokio::sync::watch;
 use uuid::Uuid;
 
 use crate::Retention;
+use crate::calls::applied_changes::AppliedChanges;
 use crate::database::Database;
 use crate::database::transaction::TenantTransaction;
 use crate::events::EventStreams;
@@ -38,6 +39,7 @@ pub(crate) struct Inner {
     pub(crate) streams: Arc<EventStreams>,
     pub(crate) writer: Arc<Writer>,
     pub(crate) context_reads: ContextReads,
+    pub(crate) applied_changes: AppliedChanges,
     /// `None` if semantic search is off.
     pub(crate) semantic_search: Option<Arc<SemanticSearch>>,
     pub(crate) webhooks: Arc<WebhookStore>,

@@ -98,6 +98,10 @@ impl LoadQueue {
         self.under_way.remove(&id);
     }
 
+    pub fn is_under_way(&self, id: Uuid) -> bool {
+        self.under_way.contains_key(&id)
+    }
+
     /// Whether nothing waits for this record any more. Background validation does not count.
     pub fn is_done(&self, id: Uuid) -> bool {
         self.queue.get(&id).is_none_or(|request| request.urgency.is_background())

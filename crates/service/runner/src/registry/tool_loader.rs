@@ -112,8 +112,14 @@ impl ToolLoader {
         }
     }
 
-    /// Reads a record that this process has just changed.
-    pub async fn read_changed(&self, id: Uuid) {
+    /// Reads a record that this process has just changed, unless this version of it is in use.
+    pub async fn read_changed(&self, id: Uuid, version: Option<i64>) {
+        // Its event may have arrived before.
+        self.until(|queue| !queue.is_under_way(id)).await;
+        let known = self.registry.known(id);
+        if known.is_some_and(|known| known.is_validated && version.is_some_and(|version| known.version >= version)) {
+            return;
+        }
         self.check_soon(id);
         self.until(|queue| queue.is_done(id)).await;
     }

@@ -103,45 +103,63 @@ impl ToolPreparer {
         })
     }
 
-    /// Validates the version: by the validators, by compiling its schemas, and by its executor.
+    /// Validates the version: by the validators, by compiling its schemas, and by its executor. A
+    /// writer waits for it, so what does not depend on each other is done at the same time.
     pub async fn prepare(&self, version: &Version<'_>) -> Result<Tool, Problem> {
         let candidate = Arc::new(self.candidate(version)?);
+        let owner_id = version.record.owner_id;
+        let (validated, compiled) = tokio::join!(
+            in_pool(owner_id, self.validation(&candidate)),
+            candidate.executor.compile(&candidate.definition, candidate.id, candidate.version),
+        );
+        validated?;
+        compiled.map_err(of_failure)?;
+        let (schemas, loaded) = tokio::join!(
+            in_pool(owner_id, compilation(candidate.definition.clone(), self.schemas.clone())),
+            load(&candidate, owner_id),
+        );
+        let (input, output) = schemas?;
+        loaded?;
+        Ok(Tool::new(candidate, input, output))
+    }
+
+    fn validation(&self, candidate: &Candidate) -> impl FnOnce() -> Result<(), Problem> + Send + use<> {
         let author = if candidate.is_system { Author::System } else { Author::User };
         // Such a host is not an error in the record: the tool waits for it.
         let mut opened = self.allowed_private.to_vec();
         opened.extend(candidate.closed_hosts.iter().cloned());
         let definition = candidate.definition.clone();
-        let (input, output) =
-            checked(definition, author, opened, version.record.owner_id, self.schemas.clone()).await?;
-        load(&candidate, version.record.owner_id).await?;
-        Ok(Tool::new(candidate, input, output))
+        move || {
+            let report = tool_allowing(&definition, author, &opened);
+            if report.errors.is_empty() {
+                return Ok(());
+            }
+            Err(Problem { errors: report.errors.iter().map(|finding| json!(finding)).collect() })
+        }
     }
 }
 
-/// Validation parses code and compiles schemas, so it runs outside of the async runtime, in the
-/// tenant's fair share.
-async fn checked(
+/// Compiles the schemas of the input and the output.
+fn compilation(
     definition: Arc<ToolDefinition>,
-    author: Author,
-    allowed_private: Vec<PrivateHost>,
-    owner_id: Uuid,
     schemas: Budget,
-) -> Result<(Schema, Schema), Problem> {
-    let check = move || {
-        let report = tool_allowing(&definition, author, &allowed_private);
-        if !report.errors.is_empty() {
-            return Err(Problem { errors: report.errors.iter().map(|finding| json!(finding)).collect() });
-        }
+) -> impl FnOnce() -> Result<(Schema, Schema), Problem> + Send {
+    move || {
         let compile = |field: &str, schema: &Value| {
             Schema::compile_within(schema, &schemas).map_err(|error| Problem::new(field, error.to_string()))
         };
         let input = compile("input_schema", &definition.input_schema)?;
         Ok((input, compile("output_schema", &definition.output_schema)?))
-    };
-    rcrt_compute::pool()
-        .run(owner_id, check)
-        .await
-        .unwrap_or_else(|error| Err(Problem::new("", format!("the validator failed: {error}"))))
+    }
+}
+
+/// Runs the work outside of the async runtime, in the tenant's fair share.
+async fn in_pool<T: Send + 'static>(
+    owner_id: Uuid,
+    work: impl FnOnce() -> Result<T, Problem> + Send + 'static,
+) -> Result<T, Problem> {
+    let done = rcrt_compute::pool().run(owner_id, work).await;
+    done.unwrap_or_else(|error| Err(Problem::new("", format!("the validator failed: {error}"))))
 }
 
 async fn load(tool: &Candidate, owner_id: Uuid) -> Result<(), Problem> {

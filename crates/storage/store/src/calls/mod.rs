@@ -1,6 +1,7 @@
 //! The queue of calls. A call's row is written with its request. Each later step names its lease,
 //! and a statement that finds another fence or state changes nothing.
 
+pub(crate) mod applied_changes;
 pub(crate) mod egress_log;
 pub(crate) mod history;
 pub(crate) mod history_details;

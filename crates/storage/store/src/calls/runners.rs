@@ -1,7 +1,6 @@
 //! The live runners of a tenant: their reports with their load, and how far each has followed the
 //! tools.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
@@ -9,12 +8,14 @@ use rcrt_breadcrumb::{
     LiveRunner, RUNNERS_WAIT, ReportReply, RunnerDrain, RunnerInfo, RunnerReport, RunnerSlots, StoreError,
 };
 use sqlx::types::Json;
+use tokio::time::timeout;
 use uuid::Uuid;
 
-use crate::database::Database;
+use crate::calls::applied_changes::BehindRunner;
 use crate::database::failure::Result;
 use crate::database::from_row::from_row;
 use crate::database::transaction::TenantTransaction;
+use crate::store::Inner;
 
 /// The first and the longest pause between two looks at the runners.
 const LOOK_FIRST: Duration = Duration::from_millis(2);
@@ -198,24 +199,27 @@ pub(crate) async fn drain(mut tx: TenantTransaction, id: Uuid, drain: RunnerDrai
 }
 
 /// The live runners that have not applied the newest change of this record.
-pub(crate) async fn behind(mut tx: TenantTransaction, record: Uuid) -> Result<Vec<Uuid>> {
-    Ok(sqlx::query_scalar(
-        "SELECT r.runner_id FROM runners r
-         WHERE r.live_until > clock_timestamp() AND EXISTS (
-            SELECT FROM events e WHERE e.owner_id = r.owner_id AND e.number > r.applied AND e.breadcrumb_id = $1)
+pub(crate) async fn behind(mut tx: TenantTransaction, record: Uuid) -> Result<Vec<BehindRunner>> {
+    let rows: Vec<(Uuid, i64)> = sqlx::query_as(
+        "SELECT r.runner_id, e.change FROM runners r
+         CROSS JOIN LATERAL (
+            SELECT max(number) AS change FROM events
+            WHERE owner_id = r.owner_id AND number > r.applied AND breadcrumb_id = $1) e
+         WHERE r.live_until > clock_timestamp() AND e.change IS NOT NULL
          ORDER BY r.runner_id",
     )
     .bind(record)
     .fetch_all(tx.connection())
-    .await?)
+    .await?;
+    Ok(rows.into_iter().map(|(runner_id, change)| BehindRunner { runner_id, change }).collect())
 }
 
 /// Waits until no live runner is behind, or for [`RUNNERS_WAIT`]. The write is committed, so a
 /// failure here is not one of the write.
-pub(crate) async fn wait(database: &Arc<Database>, owner_id: Uuid, record: Uuid) {
+pub(crate) async fn wait(store: &Inner, owner_id: Uuid, record: Uuid) {
     let (begun, mut pause) = (Instant::now(), LOOK_FIRST);
     loop {
-        let looked = async { behind(TenantTransaction::begin(database, owner_id).await?, record).await };
+        let looked = async { behind(TenantTransaction::begin(&store.database, owner_id).await?, record).await };
         let behind = match looked.await {
             Ok(behind) if behind.is_empty() => return,
             Ok(behind) => behind,
@@ -226,10 +230,12 @@ pub(crate) async fn wait(database: &Arc<Database>, owner_id: Uuid, record: Uuid)
         };
         let left = RUNNERS_WAIT.saturating_sub(begun.elapsed());
         if left.is_zero() {
-            let runners = behind.iter().map(Uuid::to_string).collect::<Vec<_>>().join(", ");
+            let runners = behind.iter().map(|one| one.runner_id.to_string()).collect::<Vec<_>>().join(", ");
             return tracing::warn!(%record, %runners, "these runners do not use the changed tool yet");
         }
-        tokio::time::sleep(pause.min(left)).await;
+        if timeout(pause.min(left), store.applied_changes.all(owner_id, behind)).await.is_ok() {
+            return;
+        }
         pause = (pause * 2).min(LOOK_LONGEST);
     }
 }

@@ -89,6 +89,7 @@ impl CallQueue for TenantStore {
 impl Runners for TenantStore {
     async fn report_runner(&self, report: &RunnerReport) -> Result<ReportReply, StoreError> {
         report.check()?;
+        self.store.applied_changes.reported(self.owner_id, report);
         retrying!(async { runners::report(self.begin_async_commit().await?, report).await })
     }
 
@@ -101,6 +102,8 @@ impl Runners for TenantStore {
     }
 
     async fn runners_behind(&self, tool: Uuid) -> Result<Vec<Uuid>, StoreError> {
-        Ok(runners::behind(self.begin().await?, tool).await?)
+        let mut behind = runners::behind(self.begin().await?, tool).await?;
+        self.store.applied_changes.leave_behind(self.owner_id, &mut behind);
+        Ok(behind.into_iter().map(|one| one.runner_id).collect())
     }
 }

@@ -84,7 +84,7 @@ impl TenantStore {
         });
         let (record, was_tool) = updated?;
         if was_tool || secrets::is_tool(record.schema_name.as_deref()) {
-            runners::wait(&self.store.database, self.owner_id, id).await;
+            runners::wait(&self.store, self.owner_id, id).await;
         }
         Ok(record)
     }
@@ -96,7 +96,7 @@ impl Records for TenantStore {
         let is_tool = secrets::is_tool(record.schema_name.as_deref());
         let created = self.create_as(record, idempotency_key, NewRecord::Plain).await?.0;
         if is_tool {
-            runners::wait(&self.store.database, self.owner_id, created.id).await;
+            runners::wait(&self.store, self.owner_id, created.id).await;
         }
         Ok(created)
     }
@@ -140,7 +140,7 @@ impl Records for TenantStore {
             ))
         });
         if deleted? {
-            runners::wait(&self.store.database, self.owner_id, id).await;
+            runners::wait(&self.store, self.owner_id, id).await;
         }
         Ok(())
     }

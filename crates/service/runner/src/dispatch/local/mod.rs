@@ -150,13 +150,13 @@ struct DispatchingStore {
 }
 
 impl DispatchingStore {
-    /// Returns when the runners of this process use the new state of a record, if it is a tool. So
-    /// the next call uses it, even if its event is late.
-    async fn apply(&self, id: Uuid, is_tool: bool) {
+    /// Returns when the runners of this process use this version of a record, if it is a tool, or
+    /// know that it was deleted (`None`). So the next call uses it, even if its event is late.
+    async fn apply(&self, id: Uuid, version: Option<i64>, is_tool: bool) {
         for runner in self.runners.of(self.writer.owner_id) {
             let access = &runner.calls.call_runner.tool_access;
             if (is_tool || access.registry.version_of(id).is_some())
-                && timeout(APPLYING, access.loading.read_changed(id)).await.is_err()
+                && timeout(APPLYING, access.loading.read_changed(id, version)).await.is_err()
             {
                 tracing::warn!(%id, "the runner of this process does not use the changed tool yet");
             }
@@ -177,7 +177,7 @@ impl BreadcrumbsDecorator for DispatchingStore {
             let is_tool = is_tool(record.schema_name.as_deref());
             let created = self.inner.create(record, idempotency_key).await?;
             if is_tool {
-                self.apply(created.id, true).await;
+                self.apply(created.id, Some(created.version), true).await;
             }
             return Ok(created);
         };
@@ -198,7 +198,7 @@ impl BreadcrumbsDecorator for DispatchingStore {
 
     async fn update(&self, id: Uuid, version: i64, changes: BreadcrumbChanges) -> Result<Breadcrumb, StoreError> {
         let updated = self.inner.update(id, version, changes).await?;
-        self.apply(id, is_tool(updated.schema_name.as_deref())).await;
+        self.apply(id, Some(updated.version), is_tool(updated.schema_name.as_deref())).await;
         Ok(updated)
     }
 
@@ -210,13 +210,13 @@ impl BreadcrumbsDecorator for DispatchingStore {
         check: &ChangeCheck<'_>,
     ) -> Result<Breadcrumb, StoreError> {
         let updated = self.inner.update_checked(id, version, changes, check).await?;
-        self.apply(id, is_tool(updated.schema_name.as_deref())).await;
+        self.apply(id, Some(updated.version), is_tool(updated.schema_name.as_deref())).await;
         Ok(updated)
     }
 
     async fn delete(&self, id: Uuid, version: Option<i64>) -> Result<(), StoreError> {
         self.inner.delete(id, version).await?;
-        self.apply(id, false).await;
+        self.apply(id, None, false).await;
         Ok(())
     }
 
