@@ -82,9 +82,7 @@ impl Installation {
 
     /// Like `start`, with further environment variables.
     pub fn start_with(&self, arguments: &[&str], environment: &[(&str, &str)]) -> Rcrt {
-        if arguments[0] == "up" && !arguments.contains(&"--database-url") {
-            rcrt_test_database::put_new_cluster(self.data.path());
-        }
+        rcrt_test_database::put_cluster_for(arguments, self.data.path());
         if matches!(arguments[0], "server" | "up") {
             self.servers.fetch_add(1, Ordering::Relaxed);
         }

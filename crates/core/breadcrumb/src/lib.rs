@@ -193,6 +193,11 @@ pub mod schema_names {
             .any(|kind| name.starts_with(kind))
     }
 
+    /// Whether records of this schema are tools that runners offer.
+    pub fn is_tool(schema_name: Option<&str>) -> bool {
+        matches!(schema_name, Some(TOOL_CODE | TOOL_V1))
+    }
+
     /// A call that an agent asks for.
     pub const TOOL_REQUEST: &str = "tool.request.v1";
     /// The one final response to a request.

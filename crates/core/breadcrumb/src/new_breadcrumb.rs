@@ -8,8 +8,8 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::{
-    Breadcrumb, MAX_RECORD_BYTES, RequestKind, Sensitivity, TimeToLive, TtlType, Violation, Violations, Visibility,
-    hex, object_bytes, ttl,
+    Breadcrumb, MAX_RECORD_BYTES, RequestKind, Sensitivity, TimeToLive, ToolRequest, TtlType, Violation, Violations,
+    Visibility, hex, object_bytes, ttl,
 };
 
 /// The most tags of one record.
@@ -160,7 +160,7 @@ impl NewBreadcrumb {
     /// is another step of the caller's trace, and so is the `deadline_ms` of an `awaited` request:
     /// a later attempt of the call that wrote it has less time left.
     pub fn fingerprint(&self) -> String {
-        let is_awaited = self.context.get("awaited").is_some_and(|awaited| awaited == true);
+        let is_awaited = ToolRequest::is_awaited(&self.context);
         let is_changed = self.schema_name.as_deref() == Some(crate::schema_names::TOOL_REQUEST)
             && (is_awaited || self.context.contains_key("traceparent"));
         let text = if is_changed {

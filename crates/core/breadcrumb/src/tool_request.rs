@@ -130,6 +130,11 @@ impl ToolRequest {
         context.get("debug").and_then(Value::as_bool).unwrap_or_default()
     }
 
+    /// Whether another call waits for this one.
+    pub fn is_awaited(context: &Map<String, Value>) -> bool {
+        context.get("awaited").and_then(Value::as_bool).unwrap_or_default()
+    }
+
     /// Refuses a new request with a field that is probably a misspelled one: the tool would run
     /// without its input, or the author would wait for another id. Refuses a record of another
     /// schema that is probably meant as a request: it would never be answered.

@@ -73,7 +73,7 @@ pub enum ExpectedRecord {
 }
 
 pub fn is_tool(record: &NewBreadcrumb) -> bool {
-    matches!(record.schema_name.as_deref(), Some(schema_names::TOOL_CODE | schema_names::TOOL_V1))
+    schema_names::is_tool(record.schema_name.as_deref())
 }
 
 /// The files below a folder that a set reads. Skips names that start with a dot.

@@ -20,7 +20,6 @@ use crate::publishing::catalog_publisher::CatalogPublisher;
 use crate::registry::Registry;
 use crate::registry::bootstrap::BootstrapHints;
 use crate::registry::tool_loader::ToolLoader;
-use crate::registry::tool_preparation::is_tool;
 
 /// A stream that lasted this long resets the backoff.
 const STABLE_AFTER: Duration = Duration::from_secs(10);
@@ -96,7 +95,7 @@ impl EventFollower {
 
     async fn dispatch(&self, event: Arc<Event>) {
         let schema = event.schema_name.as_deref();
-        let changes_tool = is_tool(schema) || self.registry.version_of(event.breadcrumb_id).is_some();
+        let changes_tool = schema_names::is_tool(schema) || self.registry.version_of(event.breadcrumb_id).is_some();
         if changes_tool {
             self.loading.check_soon(event.breadcrumb_id);
         }

@@ -1,21 +1,23 @@
+//! New Postgres clusters: the one of this process's tests, and those of the systems that they start.
+
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::process::Command;
 use std::sync::OnceLock;
 
-use rcrt_postgres::PostgresOptions;
+use rcrt_postgres::{Postgres, PostgresOptions};
 use tempfile::TempDir;
 
 use crate::cleanup;
 
 static TEMPLATE: OnceLock<TempDir> = OnceLock::new();
 
-/// Puts a new Postgres cluster into a data folder that has none, as `rcrt up` would. It is a copy:
-/// `initdb` takes two seconds of processor time, and this a tenth of one.
-pub fn put_new_cluster(data_dir: &Path) {
+/// Puts a new Postgres cluster into a data folder that has none, if `rcrt` with these arguments
+/// would. It is a copy: `initdb` takes two seconds of processor time, and this a tenth of one.
+pub fn put_cluster_for(arguments: &[&str], data_dir: &Path) {
     let cluster = data_dir.join("postgres");
-    if cluster.exists() {
+    if arguments[0] != "up" || arguments.contains(&"--database-url") || cluster.exists() {
         return;
     }
     let template = TEMPLATE.get_or_init(|| std::thread::spawn(make).join().expect("a new cluster"));
@@ -25,6 +27,17 @@ pub fn put_new_cluster(data_dir: &Path) {
 }
 
 fn make() -> TempDir {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    runtime.block_on(async {
+        let (postgres, folder) = start().await;
+        postgres.stop().await;
+        folder
+    })
+}
+
+/// A running Postgres with a new cluster in a temporary folder.
+pub(crate) async fn start() -> (Postgres, TempDir) {
+    // Short, so that the socket's path is.
     let folder = tempfile::Builder::new().prefix("rcrt-test-").tempdir().expect("a temporary folder");
     cleanup::when_this_process_ends(folder.path());
     let options = PostgresOptions {
@@ -32,10 +45,6 @@ fn make() -> TempDir {
         cache_dir: rcrt_postgres::default_cache_dir(),
         durable: false,
     };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-    runtime.block_on(async {
-        let postgres = rcrt_postgres::start(options, &|_| {}).await.expect("a private Postgres for the template");
-        postgres.stop().await;
-    });
-    folder
+    let postgres = rcrt_postgres::start(options, &|_| {}).await.expect("a private Postgres for the tests");
+    (postgres, folder)
 }

@@ -13,8 +13,8 @@ mod template;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-pub use cluster::put_new_cluster;
-use rcrt_postgres::{Postgres, PostgresOptions};
+pub use cluster::put_cluster_for;
+use rcrt_postgres::Postgres;
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
 use tempfile::TempDir;
 use tokio::sync::{Mutex, OnceCell};
@@ -89,15 +89,7 @@ impl TestDatabase {
 }
 
 async fn start() -> Server {
-    // Short, so that the socket's path is.
-    let folder = tempfile::Builder::new().prefix("rcrt-test-").tempdir().expect("a temporary folder");
-    cleanup::when_this_process_ends(folder.path());
-    let options = PostgresOptions {
-        data_dir: folder.path().to_owned(),
-        cache_dir: rcrt_postgres::default_cache_dir(),
-        durable: false,
-    };
-    let postgres = rcrt_postgres::start(options, &|_| {}).await.expect("a private Postgres for the tests");
+    let (postgres, folder) = cluster::start().await;
     template::build(&postgres).await;
     Server { postgres, turn: Mutex::new(()), _folder: folder }
 }

@@ -54,7 +54,7 @@ async fn is_published(store: &dyn Records, record: &Breadcrumb, name: &str) -> R
         versions => versions?,
     };
     Ok(versions.iter().any(|one| {
-        let is_tool = matches!(one.schema_name.as_deref(), Some(schema_names::TOOL_CODE | schema_names::TOOL_V1));
+        let is_tool = schema_names::is_tool(one.schema_name.as_deref());
         is_tool && !is_draft(&one.tags) && one.context.get("name").and_then(Value::as_str) == Some(name)
     }))
 }

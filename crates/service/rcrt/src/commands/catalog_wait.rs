@@ -41,7 +41,6 @@ pub async fn until_written(store: &(impl Events + Records + ?Sized), names: &[St
 
 /// The names of the tools in a set.
 pub fn tools(set: &SeedSet) -> Vec<String> {
-    let is_tool = |schema: &str| matches!(schema, schema_names::TOOL_CODE | schema_names::TOOL_V1);
-    let tools = set.seeds.iter().filter(|seed| seed.record.schema_name.as_deref().is_some_and(is_tool));
+    let tools = set.seeds.iter().filter(|seed| schema_names::is_tool(seed.record.schema_name.as_deref()));
     tools.map(|seed| seed.name().to_owned()).collect()
 }

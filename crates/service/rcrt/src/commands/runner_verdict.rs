@@ -184,14 +184,14 @@ impl Verdicts {
 fn written(set: &SeedSet, rows: &[SeedResult]) -> Vec<Written> {
     let tool = |row: &SeedResult| {
         let seed = set.seeds.iter().find(|seed| seed.path == row.path)?;
-        let schema = seed.record.schema_name.as_deref()?;
-        if !matches!(schema, schema_names::TOOL_CODE | schema_names::TOOL_V1) || !row.what.is_in_effect() {
+        let schema = seed.record.schema_name.as_deref();
+        if !schema_names::is_tool(schema) || !row.what.is_in_effect() {
             return None;
         }
         Some(Written {
             path: row.path.clone(),
             name: seed.name().to_owned(),
-            is_code: schema == schema_names::TOOL_CODE,
+            is_code: schema == Some(schema_names::TOOL_CODE),
             id: row.id?,
             version: row.version?,
         })

@@ -60,7 +60,7 @@ impl ToolVersions {
 
 /// Whether this version could be called.
 pub(super) fn is_tool(version: &BreadcrumbVersion) -> bool {
-    matches!(version.schema_name.as_deref(), Some(schema_names::TOOL_CODE | schema_names::TOOL_V1))
+    schema_names::is_tool(version.schema_name.as_deref())
 }
 
 /// Whether both are the same definition for a runner.

@@ -17,9 +17,10 @@ pub async fn existing(
     file: &NewBreadcrumb,
     seed_tag: &str,
 ) -> Result<Option<Breadcrumb>, StoreError> {
-    let is_tool = |schema: &&str| matches!(*schema, schema_names::TOOL_CODE | schema_names::TOOL_V1);
     let schema = file.schema_name.as_deref();
-    let tool = schema.filter(is_tool).zip(file.context.get("name").and_then(Value::as_str));
+    let tool = schema
+        .filter(|schema| schema_names::is_tool(Some(schema)))
+        .zip(file.context.get("name").and_then(Value::as_str));
     let mut candidates = match (tool, schema) {
         (Some((schema, name)), _) => tools_named(store, schema, name).await?,
         (None, Some(schema)) => titled(store, schema, &file.title).await?,

@@ -27,8 +27,7 @@ fn version_in(tag: &str) -> Option<&str> {
 pub fn as_version(file: &NewBreadcrumb, version: i64, as_draft: bool) -> NewBreadcrumb {
     let mut record = file.clone();
     record.tags.retain(|tag| !is_version_tag(tag));
-    let as_draft =
-        as_draft && matches!(record.schema_name.as_deref(), Some(schema_names::TOOL_CODE | schema_names::TOOL_V1));
+    let as_draft = as_draft && schema_names::is_tool(record.schema_name.as_deref());
     if as_draft {
         record.tags.push(DRAFT_TAG.to_owned());
     }

@@ -71,9 +71,7 @@ pub struct Running {
 impl Running {
     /// Starts `rcrt <arguments>` on the data folder and waits until it is ready.
     pub fn start(data: &Path, arguments: &[&str]) -> Self {
-        if arguments[0] == "up" && !arguments.contains(&"--database-url") {
-            rcrt_test_database::put_new_cluster(data);
-        }
+        rcrt_test_database::put_cluster_for(arguments, data);
         let mut child = rcrt()
             .args(arguments)
             .args(["--output", "json", "--data"])

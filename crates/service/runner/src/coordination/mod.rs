@@ -1,6 +1,7 @@
 //! What the calls of this runner hold, leases and slots, and what this runner and the others of its
 //! tenant know of each other.
 
+pub(crate) mod backlog;
 pub(crate) mod drain_request;
 pub(crate) mod leases;
 pub(crate) mod peer_runners;

@@ -8,9 +8,10 @@ use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use crate::backoff::Backoff;
+use crate::coordination::backlog::Backlog;
 use crate::dispatch::calls::Calls;
 use crate::dispatch::claim_pacing::ClaimPacer;
-use crate::dispatch::local::{Backlog, LocalAdmission, LocalRegistration};
+use crate::dispatch::local::{LocalAdmission, LocalRegistration};
 use crate::execution::telemetry;
 
 /// How long a claim in progress can still take when the runner stops. The calls that it claimed are
@@ -24,12 +25,6 @@ pub(crate) struct ClaimLoop {
     pub drain: Duration,
     /// `None` if every call comes from the queue.
     pub local: Option<LocalRegistration>,
-}
-
-struct NextClaim {
-    claim: ClaimRequest,
-    /// Whether it leaves out tools that have all of their slots.
-    leaves_out_full_tools: bool,
 }
 
 impl ClaimLoop {
@@ -63,7 +58,7 @@ impl ClaimLoop {
         let mut poll = Instant::now();
         while !stop.is_cancelled() {
             let mut next = hints.next(poll);
-            if may_wait && let Some(NextClaim { claim, leaves_out_full_tools }) = self.claim() {
+            if may_wait && let Some(claim) = self.claim() {
                 if let Some(pause) = self.pacer.pause(&claim) {
                     next = next.min(pause);
                 } else {
@@ -83,10 +78,10 @@ impl ClaimLoop {
                             // then gives a hint.
                             may_wait = is_full;
                             is_behind = is_full || claim.is_partial();
-                            slots.set_queue_behind(is_full || leaves_out_full_tools);
                             self.pacer.answered(&claim, claims.len(), asked.elapsed());
-                            let left_out = claim.except_tools.into_iter().chain(claim.awaited_only).collect();
-                            learn(if is_full { Backlog::Any } else { Backlog::Of(left_out) });
+                            let backlog = |left_out| if is_full { Backlog::Any } else { Backlog::Of(left_out) };
+                            slots.set_behind(backlog(claim.except_tools.iter().cloned().collect()));
+                            learn(backlog(claim.except_tools.into_iter().chain(claim.awaited_only).collect()));
                             if let Some(local) = local {
                                 local.claimed(asked, &claims);
                             }
@@ -108,7 +103,7 @@ impl ClaimLoop {
             } else if may_wait {
                 // There may be queued calls, and none can be claimed now.
                 learn(Backlog::Any);
-                slots.set_queue_behind(true);
+                slots.set_behind(Backlog::Any);
             }
             tokio::select! {
                 () = stop.cancelled() => {}
@@ -128,22 +123,18 @@ impl ClaimLoop {
     }
 
     /// `None` if no call can be taken now.
-    fn claim(&self) -> Option<NextClaim> {
+    fn claim(&self) -> Option<ClaimRequest> {
         let calls = &self.calls;
         if calls.slots.drain.is_on() || calls.is_writing_too_many_responses() {
             return None;
         }
-        let of_peers = calls.call_runner.tool_access.peers.tools_of_peers();
-        let left_to_peers = of_peers.len();
-        let spec = calls.slots.next_claim(of_peers)?;
-        let leaves_out_full_tools = spec.except_tools.len() > left_to_peers;
+        let spec = calls.slots.next_claim(calls.call_runner.tool_access.peers.tools_of_peers())?;
         let options = &calls.call_runner.options;
-        let claim = ClaimRequest {
+        Some(ClaimRequest {
             except_tools: spec.except_tools,
             awaited_only: calls.slots.awaited_only(),
             only_tools: options.only_tools.clone(),
             ..ClaimRequest::new(options.runner_id, spec.limit, options.lease_ms())
-        };
-        Some(NextClaim { claim, leaves_out_full_tools })
+        })
     }
 }

@@ -17,7 +17,6 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::backoff::with_retries;
-use crate::registry::tool_preparation::is_tool;
 use crate::registry::{Registry, Report};
 
 /// How long to wait for a tool to be read before the store is queried for it again.
@@ -155,7 +154,7 @@ impl ToolErrors {
         let mut changes = self.registry.changes.subscribe();
         while self.registry.version_of(tool_id).is_none_or(|known| known < reported) {
             match with_retries("look at a tool", || self.store.get(tool_id)).await {
-                Ok(record) if is_tool(record.schema_name.as_deref()) && record.version >= reported => {}
+                Ok(record) if schema_names::is_tool(record.schema_name.as_deref()) && record.version >= reported => {}
                 Ok(_) | Err(StoreError::NotFound { .. }) => return Ok(()),
                 Err(error) => return Err(error),
             }

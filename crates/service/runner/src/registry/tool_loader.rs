@@ -27,7 +27,7 @@ use crate::registry::previous_catalog::PreviousCatalog;
 use crate::registry::readiness::Readiness;
 use crate::registry::tool::{Candidate, NamedSince, Problem, Tool};
 use crate::registry::tool_errors::ToolErrors;
-use crate::registry::tool_preparation::{ToolPreparer, Version, is_tool};
+use crate::registry::tool_preparation::{ToolPreparer, Version};
 use crate::registry::tool_records::{Draft, ToolRecord, Working};
 use crate::registry::{Consequences, Known, Registry};
 
@@ -265,7 +265,7 @@ impl ToolLoader {
 
     async fn read(&self, id: Uuid, depth: Depth) {
         match with_retries("read a tool", || self.store.get(id)).await {
-            Ok(record) if is_tool(record.schema_name.as_deref()) => match self.registry.known(id) {
+            Ok(record) if schema_names::is_tool(record.schema_name.as_deref()) => match self.registry.known(id) {
                 Some(Known { version, is_validated })
                     if version == record.version && (is_validated || depth == Depth::Parse) => {}
                 None if depth == Depth::Parse => self.parse(&record).await,
@@ -424,7 +424,8 @@ impl ToolLoader {
         // A draft does not reserve its name.
         history.retain(|one| !is_draft(&one.tags));
         let is_named = |one: &&BreadcrumbVersion| {
-            is_tool(one.schema_name.as_deref()) && one.context.get("name").and_then(Value::as_str) == Some(tool.name())
+            schema_names::is_tool(one.schema_name.as_deref())
+                && one.context.get("name").and_then(Value::as_str) == Some(tool.name())
         };
         let is_of_own_schema = |one: &&BreadcrumbVersion| one.schema_name.as_deref() == Some(tool.schema_name());
         let named = || history.iter().skip_while(|one| one.version > tool.version).take_while(is_named);

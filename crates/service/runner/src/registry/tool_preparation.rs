@@ -53,11 +53,6 @@ impl<'r> Version<'r> {
     }
 }
 
-/// Whether records of this schema are tools.
-pub(crate) fn is_tool(schema_name: Option<&str>) -> bool {
-    matches!(schema_name, Some(schema_names::TOOL_CODE | schema_names::TOOL_V1))
-}
-
 impl ToolPreparer {
     /// Reads the version without validating it.
     pub fn candidate(&self, version: &Version<'_>) -> Result<Candidate, Problem> {

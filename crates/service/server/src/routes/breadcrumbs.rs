@@ -72,7 +72,7 @@ pub async fn create(
     let chosen = compat.and_then(|_| ConfigSecrets::of(&caller, record.schema_name.as_deref(), &record.context));
     let new_tool = compat.and_then(|_| NewTool::of(&caller, &record));
     let ignored = ToolDefinition::ignored_in(record.schema_name.as_deref(), &record.context);
-    let is_tool = matches!(record.schema_name.as_deref(), Some(schema_names::TOOL_CODE | schema_names::TOOL_V1));
+    let is_tool = schema_names::is_tool(record.schema_name.as_deref());
     let mut created = caller.store.create(record, key).await?;
     created.warnings.extend(ignored);
     if let Some(chosen) = chosen {

@@ -96,7 +96,7 @@ pub struct NewTool {
 impl NewTool {
     /// `None` if the record is no tool, or its writer is not a curator.
     pub fn of(caller: &Caller, record: &NewBreadcrumb) -> Option<Self> {
-        let is_tool = matches!(record.schema_name.as_deref(), Some(schema_names::TOOL_CODE | schema_names::TOOL_V1));
+        let is_tool = schema_names::is_tool(record.schema_name.as_deref());
         if !is_tool || !caller.identity.has(Role::Curator) {
             return None;
         }

@@ -24,7 +24,7 @@ use crate::calls;
 use crate::database::failure::{Failure, Result};
 use crate::database::row_access::RequiredPermission;
 use crate::database::transaction::TenantTransaction;
-use crate::rights::actor::{Actor, is_tool_schema};
+use crate::rights::actor::Actor;
 use crate::rights::audit::{self, AuditLine};
 use crate::rows;
 use crate::rows::quotas::{QuotaReservation, Quotas};
@@ -152,7 +152,7 @@ async fn reserve_quota_for(
     }
     writer.quotas.load(&writer.database, owner_id).await?;
     let reserved = writer.quotas.reserve(owner_id, records, bytes)?;
-    if !secrets::is_tool(record.record.schema_name.as_deref()) {
+    if !schema_names::is_tool(record.record.schema_name.as_deref()) {
         return Ok(reserved);
     }
     let write = ToolWrite { limited_creator: actor.limited_creator(), is_new: true, more_bytes: bytes };
@@ -227,7 +227,7 @@ pub(crate) async fn update(
     check: Option<&ChangeCheck<'_>>,
 ) -> Result<(Breadcrumb, bool)> {
     let record = get_to_change(&mut tx, id).await?;
-    let was_tool = secrets::is_tool(record.schema_name.as_deref());
+    let was_tool = schema_names::is_tool(record.schema_name.as_deref());
     refuse_response(record.schema_name.as_deref())?;
     actor.refuse_reserved_records(record.schema_name.as_deref(), &record.context)?;
     expect_version(&record, Some(version))?;
@@ -271,10 +271,10 @@ pub(crate) async fn update(
 
 /// `None` if the record is not a tool after the change.
 fn tool_write(actor: Actor, old: &Breadcrumb, next: &NewBreadcrumb) -> Option<ToolWrite> {
-    if !secrets::is_tool(next.schema_name.as_deref()) {
+    if !schema_names::is_tool(next.schema_name.as_deref()) {
         return None;
     }
-    let is_new = !secrets::is_tool(old.schema_name.as_deref());
+    let is_new = !schema_names::is_tool(old.schema_name.as_deref());
     let before = if is_new { 0 } else { old.size_bytes };
     let more_bytes = Breadcrumb::measure(&next.context).1 - before;
     Some(ToolWrite { limited_creator: actor.limited_creator().filter(|_| is_new), is_new, more_bytes })
@@ -282,12 +282,13 @@ fn tool_write(actor: Actor, old: &Breadcrumb, next: &NewBreadcrumb) -> Option<To
 
 /// Writes the change of a tool's record into the audit log.
 async fn audit_tool(tx: &mut TenantTransaction, actor: Actor, old: &Breadcrumb, new: &Breadcrumb) -> Result<()> {
-    let action = match (is_tool_schema(old.schema_name.as_deref()), is_tool_schema(new.schema_name.as_deref())) {
-        (true, true) => "tool.changed",
-        (false, true) => "tool.created",
-        (true, false) => "tool.deleted",
-        (false, false) => return Ok(()),
-    };
+    let action =
+        match (schema_names::is_tool(old.schema_name.as_deref()), schema_names::is_tool(new.schema_name.as_deref())) {
+            (true, true) => "tool.changed",
+            (false, true) => "tool.created",
+            (true, false) => "tool.deleted",
+            (false, false) => return Ok(()),
+        };
     let named = if action == "tool.deleted" { old } else { new };
     let name = named.context.get("name").and_then(|name| name.as_str()).unwrap_or(&named.title);
     let version = format!("version {}", new.version);
@@ -340,7 +341,7 @@ pub(crate) async fn delete(mut tx: TenantTransaction, actor: Actor, id: Uuid, ve
     remove(&mut tx, Some(actor.agent), id).await?;
     tx.count_usage(-1, 0);
     tx.commit().await?;
-    Ok(secrets::is_tool(record.schema_name.as_deref()))
+    Ok(schema_names::is_tool(record.schema_name.as_deref()))
 }
 
 /// Deletes a locked record. Its last version stays in the history until its events are deleted,

@@ -201,7 +201,7 @@ impl Conditions {
 /// The tool name that the selector asks for, if the name column can match it. The same condition on
 /// the context would read every tool.
 fn tool_name(selector: &Selector) -> Option<&str> {
-    let of_tools = matches!(selector.schema_name.as_deref(), Some(schema_names::TOOL_CODE | schema_names::TOOL_V1));
+    let of_tools = schema_names::is_tool(selector.schema_name.as_deref());
     let named = |one: &&ContextMatch| one.op == MatchOp::Eq && *one.path.steps() == ["name"];
     let name = selector.context_match.iter().filter(|_| of_tools).find(named)?.value.as_str()?;
     (name.chars().count() <= MAX_TOOL_NAME).then_some(name)

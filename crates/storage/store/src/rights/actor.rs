@@ -122,7 +122,7 @@ impl Actor {
     /// Callers trust the author of a tool, so only its author and curators change or delete its
     /// record, also while it is retired. The runtime itself keeps the tools that come with it.
     fn refuse_change_of_tools(self, record: &Breadcrumb, schemas: &[Option<&str>]) -> Result<(), StoreError> {
-        let is_tool = |name| is_tool_schema(name) || name == Some(schema_names::TOOL_RETIRED);
+        let is_tool = |name| schema_names::is_tool(name) || name == Some(schema_names::TOOL_RETIRED);
         let is_author = record.created_by == Some(self.on_behalf_of);
         if is_author || self.is_curator || self.is_plain_runner() || !schemas.iter().copied().any(is_tool) {
             return Ok(());
@@ -352,9 +352,5 @@ fn refuse_definitions(schema_name: Option<&str>) -> Result<(), StoreError> {
 }
 
 fn is_tool(record: &NewBreadcrumb) -> bool {
-    is_tool_schema(record.schema_name.as_deref())
-}
-
-pub(crate) fn is_tool_schema(schema_name: Option<&str>) -> bool {
-    matches!(schema_name, Some(schema_names::TOOL_CODE | schema_names::TOOL_V1))
+    schema_names::is_tool(record.schema_name.as_deref())
 }

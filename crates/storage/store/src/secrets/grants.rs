@@ -56,7 +56,7 @@ pub(crate) async fn grant(mut tx: TenantTransaction, agent: Uuid, id: Uuid, tool
     .fetch_optional(tx.connection())
     .await?;
     let (schema, version) = record.ok_or(StoreError::NotFound { what: "tool", id: tool })?;
-    if !is_tool(schema.as_deref()) && schema.as_deref() != Some(schema_names::MCP_SERVER) {
+    if !schema_names::is_tool(schema.as_deref()) && schema.as_deref() != Some(schema_names::MCP_SERVER) {
         let message = format!(
             "names a {}; expected a tool ({} or {}) or an MCP server ({})",
             schema.as_deref().unwrap_or("note without a schema"),
@@ -154,11 +154,6 @@ pub(crate) async fn refuse_change_by_others(tx: &mut TenantTransaction, actor: A
         names.join(", ")
     );
     Err(StoreError::Forbidden(why).into())
-}
-
-/// Whether runners offer such a record as a tool.
-pub(crate) fn is_tool(schema: Option<&str>) -> bool {
-    matches!(schema, Some(schema_names::TOOL_CODE | schema_names::TOOL_V1))
 }
 
 async fn name_of(tx: &mut TenantTransaction, id: Uuid) -> Result<String> {

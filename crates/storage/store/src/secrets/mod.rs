@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 pub(crate) use self::decrypt::{check_reason, decrypt};
 pub(crate) use self::encryption::{EnvelopeCipher, Sealed, SecretRef};
-pub(crate) use self::grants::{end_with_records, grant, is_tool, refuse_change_by_others, revoke};
+pub(crate) use self::grants::{end_with_records, grant, refuse_change_by_others, revoke};
 pub use self::keys::{SecretsKey, SecretsKeys};
 pub use self::rewrapping::{
     Rewrapped, UnreadableSecret, rewrap_secrets, secrets_by_key, secrets_under_other_keys, used_secrets_keys,

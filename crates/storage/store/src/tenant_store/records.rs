@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use rcrt_breadcrumb::{
     Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion, BreadcrumbView, ChangeCheck,
-    Claim, Created, NewBreadcrumb, Records, Search, SearchResults, StoreError,
+    Claim, Created, NewBreadcrumb, Records, Search, SearchResults, StoreError, schema_names,
 };
 use uuid::Uuid;
 
@@ -14,7 +14,6 @@ use crate::database::row_access::RequiredPermission;
 use crate::database::transaction::TenantTransaction;
 use crate::records::{self, NewRecord, history, idempotency, listing, selector_sql};
 use crate::search::{self, semantic};
-use crate::secrets;
 
 /// Runs the work in the agent's own tenant. If the record is not found there, runs it in the tenant
 /// that shared the record, with only the granted right.
@@ -49,7 +48,7 @@ impl TenantStore {
         record.check()?;
         actor.refuse_parent(&record)?;
         actor.mark(&mut record.tags, &[])?;
-        if secrets::is_tool(record.schema_name.as_deref()) {
+        if schema_names::is_tool(record.schema_name.as_deref()) {
             self.load_quotas(self.owner_id).await?;
             actor.mark_tool(&mut record, self.store.quotas.publish(self.owner_id))?;
         }
@@ -83,7 +82,7 @@ impl TenantStore {
             ))
         });
         let (record, was_tool) = updated?;
-        if was_tool || secrets::is_tool(record.schema_name.as_deref()) {
+        if was_tool || schema_names::is_tool(record.schema_name.as_deref()) {
             runners::wait(&self.store, self.owner_id, id).await;
         }
         Ok(record)
@@ -93,7 +92,7 @@ impl TenantStore {
 #[async_trait]
 impl Records for TenantStore {
     async fn create(&self, record: NewBreadcrumb, idempotency_key: Option<&str>) -> Result<Created, StoreError> {
-        let is_tool = secrets::is_tool(record.schema_name.as_deref());
+        let is_tool = schema_names::is_tool(record.schema_name.as_deref());
         let created = self.create_as(record, idempotency_key, NewRecord::Plain).await?.0;
         if is_tool {
             runners::wait(&self.store, self.owner_id, created.id).await;

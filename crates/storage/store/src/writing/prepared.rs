@@ -71,7 +71,7 @@ impl NewCall {
             deadline_ms: record.context.get("deadline_ms").and_then(Value::as_u64),
             session: text("session").map(str::to_owned),
             parent: text("parent").and_then(|parent| parent.parse().ok()),
-            awaited: record.context.get("awaited") == Some(&Value::Bool(true)),
+            awaited: ToolRequest::is_awaited(&record.context),
             start: CallStart::Queued,
         })
     }

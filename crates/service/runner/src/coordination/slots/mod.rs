@@ -24,6 +24,7 @@ use rcrt_breadcrumb::{RunnerSlots, SlotCount};
 use tokio::sync::Notify;
 
 pub(crate) use self::slot::Slot;
+use crate::coordination::backlog::Backlog;
 use crate::coordination::drain_request::DrainRequest;
 use crate::coordination::slot_gauges::SlotGauges;
 use crate::coordination::slot_pool::{ClaimSpec, SlotPool};
@@ -69,8 +70,8 @@ struct Inner {
     blocked: usize,
     /// The recent duration of CPU-bound calls in their slots; zero before the first.
     average_hold: Duration,
-    /// Whether calls of the queue wait for slots. Calls that were admitted leave some to them.
-    is_queue_behind: bool,
+    /// The queued calls that wait for slots. Admitted calls of the same tools leave some to them.
+    behind: Backlog,
     gauges: SlotGauges,
 }
 
@@ -190,15 +191,16 @@ impl Slots {
         Some(Slot::new(self.clone(), kind, tool))
     }
 
-    /// How many more calls are expected to find a slot within this time, at the recent rate. `None`
-    /// if there is no rate, as with I/O-bound calls.
+    /// How many more admitted calls are expected to find a slot within this time, at the recent
+    /// rate. `None` if there is no rate, as with I/O-bound calls.
     pub fn expected_free_within(&self, tool: &str, time: Duration) -> Option<usize> {
         if self.kind(tool) == Kind::IoBound {
             return None;
         }
         let inner = self.inner.lock();
-        let each = inner.average_hold.as_micros();
-        (each > 0).then(|| (time.as_micros() * inner.cpu_bound.max_calls() as u128 / each) as usize)
+        let (each, pool) = (inner.average_hold.as_micros(), &inner.cpu_bound);
+        let slots = if inner.behind.may_hold(tool) { pool.max_overtaking() } else { pool.max_calls() };
+        (each > 0).then(|| (time.as_micros() * slots as u128 / each) as usize)
     }
 
     /// How long the last of so many waiting calls is expected to wait for a slot, at the recent
@@ -227,15 +229,16 @@ impl Slots {
         }
     }
 
-    /// Records whether calls of the queue wait for slots.
-    pub fn set_queue_behind(&self, is_behind: bool) {
+    /// Records which queued calls wait for slots.
+    pub fn set_behind(&self, behind: Backlog) {
         let mut inner = self.inner.lock();
-        let was_behind = std::mem::replace(&mut inner.is_queue_behind, is_behind);
-        drop(inner);
-        if was_behind && !is_behind {
-            // What was left to the queue is for everyone again.
-            self.admitted.wake();
+        if inner.behind == behind {
+            return;
         }
+        inner.behind = behind;
+        drop(inner);
+        // What was left to some queued calls is for everyone again.
+        self.admitted.wake();
     }
 
     /// Whether a call of this tool may find a slot.
@@ -269,7 +272,7 @@ impl Inner {
             max_parked,
             blocked: 0,
             average_hold: Duration::ZERO,
-            is_queue_behind: false,
+            behind: Backlog::none(),
             gauges: SlotGauges::new(),
         }
     }
@@ -328,7 +331,7 @@ impl Inner {
             Kind::CpuBound => self.io_bound.is_full(),
             Kind::IoBound => self.cpu_bound.is_full(),
         };
-        let is_overtaking = self.is_queue_behind && origin == Origin::LocalDispatch;
+        let is_overtaking = origin == Origin::LocalDispatch && self.behind.may_hold(tool);
         let pool = self.pool(kind);
         if !(if is_overtaking { pool.take_overtaking(tool) } else { pool.take(tool) }) {
             return false;

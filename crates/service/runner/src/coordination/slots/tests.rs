@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+use std::collections::HashSet;
 use std::pin::Pin;
 
 use futures::FutureExt;
@@ -101,15 +102,27 @@ async fn a_queued_call_does_not_wait_behind_admitted_ones() {
     let slots = Slots::new(Registry::new(), SlotPool::new(2, 2), SlotPool::new(1, 1), 1);
     let (_overtook, queued) =
         (slots.take("a", Origin::LocalDispatch).unwrap(), slots.take("a", Origin::Queue).unwrap());
-    slots.set_queue_behind(true);
+    slots.set_behind(Backlog::Any);
     let mut admitted = polled(Box::pin(slots.wait("a", Origin::LocalDispatch)));
     let next = polled(Box::pin(slots.wait("a", Origin::Queue)));
     drop(queued);
     let next = next.await;
     drop(next);
     assert!(admitted.as_mut().now_or_never().is_none(), "the rest is left to the queue");
-    slots.set_queue_behind(false);
+    slots.set_behind(Backlog::none());
     drop(admitted.await);
+}
+
+#[test]
+fn admitted_calls_leave_slots_to_queued_ones_of_the_same_tool_alone() {
+    let slots = Slots::new(Registry::new(), SlotPool::new(4, 4), SlotPool::new(1, 1), 1);
+    slots.set_behind(Backlog::Of(HashSet::from(["full".to_owned()])));
+    let take = |tool| slots.take(tool, Origin::LocalDispatch);
+    let of_full: Vec<_> = std::iter::from_fn(|| take("full")).collect();
+    assert_eq!(of_full.len(), 2);
+    drop(of_full);
+    let of_other: Vec<_> = std::iter::from_fn(|| take("other")).collect();
+    assert_eq!(of_other.len(), 4);
 }
 
 /// Polls it once, so that it waits.

@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use rcrt_breadcrumb::{Claim, NewBreadcrumb, ToolRequest, VersionPin};
-use serde_json::{Map, Value};
 use tokio::time::Instant;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 use uuid::Uuid;
 
-use super::known_queue::{Backlog, KnownQueue};
+use super::known_queue::KnownQueue;
+use crate::coordination::backlog::Backlog;
 use crate::coordination::slots::{Origin, Slot};
 use crate::dispatch::calls::{Calls, WaitingForSlot, tool_of};
 use crate::registry::tool::Tool;
@@ -63,7 +63,7 @@ impl LocalAdmission {
     /// The queue had these calls to claim at this time. Awaited ones come before older calls, so
     /// they say nothing of those.
     pub fn claimed(&self, at: Instant, claims: &[Claim]) {
-        let in_order = claims.iter().filter(|claim| !is_awaited(&claim.request.context));
+        let in_order = claims.iter().filter(|claim| !ToolRequest::is_awaited(&claim.request.context));
         let calls = in_order.map(|claim| (tool_of(&claim.request), claim.waited()));
         self.queue.lock().claimed(at, calls);
     }
@@ -84,7 +84,7 @@ impl LocalAdmission {
             return None;
         }
         // Half of the places to wait are for calls that others wait for.
-        let needs_place = !is_awaited(&request.context) && self.calls.slots.is_caller(name);
+        let needs_place = !ToolRequest::is_awaited(&request.context) && self.calls.slots.is_caller(name);
         if needs_place && self.calls.slots.is_short_of_places() {
             return None;
         }
@@ -122,7 +122,7 @@ impl LocalAdmission {
     /// Whether a call of this tool would overtake queued ones that it must not overtake.
     fn would_overtake(&self, tool: &str, is_quick: bool, now: Instant) -> bool {
         let queue = self.queue.lock();
-        queue.may_hold(tool) && !(is_quick && queue.may_overtake(tool, now))
+        queue.backlog.may_hold(tool) && !(is_quick && queue.may_overtake(tool, now))
     }
 
     /// `None` if too many calls wait already.
@@ -149,9 +149,4 @@ impl LocalAdmission {
     fn expected_free_within(&self, tool: &str, time: Duration) -> usize {
         self.calls.slots.expected_free_within(tool, time).unwrap_or(0)
     }
-}
-
-/// Whether another call waits for this one.
-fn is_awaited(context: &Map<String, Value>) -> bool {
-    context.get("awaited") == Some(&Value::Bool(true))
 }

@@ -16,7 +16,7 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 use uuid::Uuid;
 
 use super::admission::{Admitted, LocalAdmission};
-use super::known_queue::Backlog;
+use crate::coordination::backlog::Backlog;
 use crate::coordination::leases::LeaseGuard;
 use crate::coordination::slots::{Origin, Slot};
 use crate::dispatch::calls::{SLOT_WAIT, WaitingForSlot};

@@ -1,9 +1,11 @@
 //! What the claims of a runner showed of the queue, and which new calls may overtake it.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::time::Duration;
 
 use tokio::time::Instant;
+
+use crate::coordination::backlog::Backlog;
 
 /// How long a queued call can have waited at most while others overtake it.
 pub(super) const MAX_OVERTAKEN: Duration = Duration::from_secs(2);
@@ -13,16 +15,6 @@ pub(super) struct KnownQueue {
     pub backlog: Backlog,
     /// Until then, no queued call of this tool has waited for [`MAX_OVERTAKEN`].
     overtaken_until: HashMap<String, Instant>,
-}
-
-/// Which calls are in the queue, as far as the last claim showed.
-#[derive(Debug, Default)]
-pub(crate) enum Backlog {
-    /// There may be calls of any tool that had no slot.
-    #[default]
-    Any,
-    /// Only calls of these tools, which were left out.
-    Of(HashSet<String>),
 }
 
 impl KnownQueue {
@@ -37,14 +29,6 @@ impl KnownQueue {
         self.overtaken_until.retain(|_, until| at < *until);
         let until = |waited| at + MAX_OVERTAKEN.saturating_sub(waited);
         self.overtaken_until.extend(longest.into_iter().map(|(tool, waited)| (tool, until(waited))));
-    }
-
-    /// Whether there may be queued calls that a new call of this tool would overtake.
-    pub fn may_hold(&self, tool: &str) -> bool {
-        match &self.backlog {
-            Backlog::Any => true,
-            Backlog::Of(tools) => tools.contains(tool),
-        }
     }
 
     /// Whether a call of this tool, if that is quick, may overtake them now.
@@ -77,13 +61,5 @@ mod tests {
         assert!(!queue.may_overtake("b", after(1_600)));
         claimed(&mut queue, after(1_700), &[("b", 0)]);
         assert!(queue.may_overtake("b", after(3_600)));
-    }
-
-    #[test]
-    fn only_calls_that_a_claim_left_out_can_be_overtaken() {
-        let mut queue = KnownQueue::default();
-        assert!(queue.may_hold("a"));
-        queue.backlog = Backlog::Of(HashSet::from(["a".to_owned()]));
-        assert!(queue.may_hold("a") && !queue.may_hold("b"));
     }
 }

@@ -47,8 +47,6 @@ use uuid::Uuid;
 
 pub(crate) use self::admission::LocalAdmission;
 use self::call::NewRequest;
-pub(crate) use self::known_queue::Backlog;
-use crate::registry::tool_preparation::is_tool;
 use crate::registry::tool_rights::ToolRights;
 
 /// The stores of all tenants. Requests that are created through them go to the runners of this
@@ -174,7 +172,7 @@ impl BreadcrumbsDecorator for DispatchingStore {
         let is_request = record.schema_name.as_deref() == Some(schema_names::TOOL_REQUEST);
         let runners = if is_request { self.runners.0.lock().get(&self.writer.owner_id).cloned() } else { None };
         let Some(runners) = runners else {
-            let is_tool = is_tool(record.schema_name.as_deref());
+            let is_tool = schema_names::is_tool(record.schema_name.as_deref());
             let created = self.inner.create(record, idempotency_key).await?;
             if is_tool {
                 self.apply(created.id, Some(created.version), true).await;
@@ -198,7 +196,7 @@ impl BreadcrumbsDecorator for DispatchingStore {
 
     async fn update(&self, id: Uuid, version: i64, changes: BreadcrumbChanges) -> Result<Breadcrumb, StoreError> {
         let updated = self.inner.update(id, version, changes).await?;
-        self.apply(id, Some(updated.version), is_tool(updated.schema_name.as_deref())).await;
+        self.apply(id, Some(updated.version), schema_names::is_tool(updated.schema_name.as_deref())).await;
         Ok(updated)
     }
 
@@ -210,7 +208,7 @@ impl BreadcrumbsDecorator for DispatchingStore {
         check: &ChangeCheck<'_>,
     ) -> Result<Breadcrumb, StoreError> {
         let updated = self.inner.update_checked(id, version, changes, check).await?;
-        self.apply(id, Some(updated.version), is_tool(updated.schema_name.as_deref())).await;
+        self.apply(id, Some(updated.version), schema_names::is_tool(updated.schema_name.as_deref())).await;
         Ok(updated)
     }
 
