@@ -109,17 +109,6 @@ impl ToolOutput {
 /// Runs tools of one kind.
 #[async_trait]
 pub trait Executor: Send + Sync + 'static {
-    /// The part of [`Executor::load`] that runs none of the tool's code, so it can be done while
-    /// the version is validated.
-    async fn compile(
-        &self,
-        _definition: &ToolDefinition,
-        _tool_id: Uuid,
-        _tool_version: i64,
-    ) -> Result<(), ToolFailure> {
-        Ok(())
-    }
-
     /// Prepares or checks a valid tool version of this tenant before it is offered; the error is
     /// reported to its author.
     async fn load(

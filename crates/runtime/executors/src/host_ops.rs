@@ -435,6 +435,7 @@ pub(crate) fn op_error(error: &StoreError) -> OpError {
         StoreError::Unauthorized(_) | StoreError::Forbidden(_) => "PermissionDenied",
         StoreError::TooLarge { .. } | StoreError::QuotaExceeded { .. } => "ResourceExhausted",
         StoreError::Full
+        | StoreError::QueueFull { .. }
         | StoreError::SecretKeyMissing(_)
         | StoreError::Busy(_)
         | StoreError::Unavailable(_)

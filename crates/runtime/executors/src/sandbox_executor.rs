@@ -60,10 +60,6 @@ impl SandboxExecutor {
 
 #[async_trait]
 impl Executor for SandboxExecutor {
-    async fn compile(&self, definition: &ToolDefinition, tool_id: Uuid, tool_version: i64) -> Result<(), ToolFailure> {
-        self.script(definition, (tool_id, tool_version)).await.map(drop)
-    }
-
     async fn load(
         &self,
         definition: &ToolDefinition,

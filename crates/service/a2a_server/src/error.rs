@@ -18,7 +18,9 @@ pub fn from_store(error: StoreError) -> A2aError {
         }
         StoreError::TooLarge { .. } => A2aError::new(ErrorKind::InvalidParams, text),
         StoreError::Unauthorized(_) | StoreError::Forbidden(_) => A2aError::new(ErrorKind::PermissionDenied, text),
-        StoreError::QuotaExceeded { .. } => A2aError::new(ErrorKind::ResourceExhausted, text),
+        StoreError::QuotaExceeded { .. } | StoreError::QueueFull { .. } => {
+            A2aError::new(ErrorKind::ResourceExhausted, text)
+        }
         StoreError::EventsMissed { .. } => {
             A2aError::new(ErrorKind::Unavailable, "updates were missed; read the task and subscribe again")
         }

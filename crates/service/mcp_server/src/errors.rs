@@ -29,7 +29,7 @@ pub(crate) fn of_store(error: StoreError) -> ErrorData {
 pub(crate) fn refused_call(error: &StoreError) -> Option<ToolFailure> {
     let code = match error {
         StoreError::Forbidden(_) => ErrorCode::PermissionDenied,
-        StoreError::QuotaExceeded { .. } => ErrorCode::ResourceExhausted,
+        StoreError::QuotaExceeded { .. } | StoreError::QueueFull { .. } => ErrorCode::ResourceExhausted,
         StoreError::Invalid(_) | StoreError::TooLarge { .. } => ErrorCode::InvalidArguments,
         _ => return None,
     };

@@ -76,7 +76,7 @@ fn status_of(error: &anyhow::Error) -> u8 {
         }
         match cause.downcast_ref::<StoreError>() {
             Some(StoreError::NotFound { .. }) => return 3,
-            Some(StoreError::Busy(_) | StoreError::Unavailable(_)) => return 5,
+            Some(StoreError::QueueFull { .. } | StoreError::Busy(_) | StoreError::Unavailable(_)) => return 5,
             Some(StoreError::Unauthorized(_) | StoreError::Forbidden(_)) => return 6,
             _ => {}
         }

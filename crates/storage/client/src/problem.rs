@@ -54,6 +54,7 @@ fn known(status: StatusCode, problem: Problem) -> StoreError {
             limit: limit.unwrap_or_default(),
             used: used.unwrap_or_default(),
         },
+        "queue_full" => StoreError::QueueFull { limit: limit.unwrap_or_default() },
         "secret_key_missing" => StoreError::SecretKeyMissing(detail),
         "full" => StoreError::Full,
         "busy" => StoreError::Busy(detail),

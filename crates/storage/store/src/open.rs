@@ -7,6 +7,7 @@ use sqlx::postgres::PgConnectOptions;
 
 use crate::StoreOptions;
 use crate::calls::applied_changes::AppliedChanges;
+use crate::calls::queue_limit::QueueLimit;
 use crate::database::migrating::{self, MIGRATOR};
 use crate::database::open_error::OpenError;
 use crate::database::{Database, connect_options};
@@ -53,11 +54,12 @@ impl Store {
         ))
         .await?;
         let cipher = Arc::new(EnvelopeCipher::new(options.secrets_keys));
+        let queue_limit = QueueLimit::new(options.max_queued_calls);
         let inner = Arc::new(Inner {
             shares: Shares::default(),
             role_cache: RoleCache::default(),
             streams: Arc::new(EventStreams::new(database.clone(), feeds.clone(), announcer.clone())),
-            writer: Arc::new(Writer::new(database.clone(), quotas.clone(), feeds, announcer)),
+            writer: Arc::new(Writer::new(database.clone(), quotas.clone(), queue_limit, feeds, announcer)),
             context_reads: ContextReads::new(database.clone(), options.context_reads),
             applied_changes: AppliedChanges::default(),
             semantic_search: options.embedding.map(|options| Arc::new(SemanticSearch::new(options))),

@@ -46,12 +46,16 @@ pub struct StoreOptions {
     pub prunes: bool,
     /// The default quotas of a tenant.
     pub quotas: TenantQuotas,
+    /// How many calls of one agent can be queued; those that its calls make do not count. Default:
+    /// 20,000.
+    pub max_queued_calls: u32,
     /// How long one statement with conditions on the context can take.
     pub context_reads: ContextReadLimits,
 }
 
 impl StoreOptions {
     pub const DEFAULT_MAX_CONNECTIONS: u32 = 16;
+    pub const DEFAULT_MAX_QUEUED_CALLS: u32 = 20_000;
 
     pub fn new(admin_url: impl Into<String>, secrets_keys: impl Into<SecretsKeys>) -> Self {
         Self {
@@ -67,6 +71,7 @@ impl StoreOptions {
             archive: None,
             prunes: true,
             quotas: TenantQuotas::default(),
+            max_queued_calls: Self::DEFAULT_MAX_QUEUED_CALLS,
             context_reads: ContextReadLimits::default(),
         }
     }

@@ -33,6 +33,9 @@ pub enum StoreError {
     /// `tool_creations`; or [`DESCENDANTS`], the limit of the calls below one call.
     #[error("{}", used_up(quota, *limit, *used))]
     QuotaExceeded { quota: String, limit: u64, used: u64 },
+    /// The agent has this many queued calls. The same request can succeed when some of them ended.
+    #[error("{limit} calls of this agent are queued, which is the most; wait for some of them, or cancel them")]
+    QueueFull { limit: u64 },
     /// A secret is encrypted under a key that the server does not have. Only its operator can help.
     #[error("{0}")]
     SecretKeyMissing(String),
@@ -62,7 +65,7 @@ impl StoreError {
 
     /// Whether the same operation can succeed later without a change.
     pub fn is_retryable(&self) -> bool {
-        matches!(self, Self::Busy(_) | Self::Unavailable(_) | Self::Full)
+        matches!(self, Self::QueueFull { .. } | Self::Busy(_) | Self::Unavailable(_) | Self::Full)
     }
 }
 

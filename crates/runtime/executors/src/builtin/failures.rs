@@ -45,7 +45,7 @@ pub fn store_failed(error: StoreError) -> ToolFailure {
         }
         StoreError::TooLarge { .. } => ErrorCode::InvalidArguments,
         StoreError::Forbidden(_) | StoreError::Unauthorized(_) => ErrorCode::PermissionDenied,
-        StoreError::QuotaExceeded { .. } => ErrorCode::ResourceExhausted,
+        StoreError::QuotaExceeded { .. } | StoreError::QueueFull { .. } => ErrorCode::ResourceExhausted,
         _ => ErrorCode::ExecutionFailed,
     };
     ToolFailure::new(code, error.to_string()).retryable(error.is_retryable())

@@ -63,6 +63,13 @@ pub struct DatabaseOptions {
     #[arg(long, env = "RCRT_TENANT_MAX_TOOL_CREATIONS", value_name = "N", value_parser = quota())]
     pub tenant_max_tool_creations: Option<u64>,
 
+    /// Queued calls of one agent; a request beyond them gets 429. The calls that its calls make do
+    /// not count
+    #[arg(long, env = "RCRT_MAX_QUEUED_CALLS", value_name = "N",
+        default_value_t = StoreOptions::DEFAULT_MAX_QUEUED_CALLS,
+        value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub max_queued_calls: u32,
+
     #[command(flatten)]
     pub embedding: EmbeddingArgs,
 }
@@ -236,6 +243,7 @@ async fn open(
         max_connections: options.database_connections,
         embedding: options.embedding.options()?,
         quotas: options.quotas(),
+        max_queued_calls: options.max_queued_calls,
         prunes: pruning.is_some(),
         retention: pruning.as_ref().map(|pruning| pruning.retention).unwrap_or_default(),
         archive: pruning.and_then(|pruning| pruning.archive),

@@ -73,12 +73,7 @@ impl SlotPool {
     /// The same for a call that overtakes queued ones: half of the slots that its tool can have are
     /// left to those.
     pub fn take_overtaking(&mut self, tool: &str) -> bool {
-        self.taken_by(tool) < self.max_overtaking() && self.take(tool)
-    }
-
-    /// How many slots calls of one tool can have that overtake queued ones.
-    pub fn max_overtaking(&self) -> usize {
-        self.max_per_tool.div_ceil(2)
+        self.taken_by(tool) < self.max_per_tool.div_ceil(2) && self.take(tool)
     }
 
     /// Takes a slot even if none is free, for a call that gave its own to others.

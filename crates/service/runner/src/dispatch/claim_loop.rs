@@ -80,7 +80,9 @@ impl ClaimLoop {
                             is_behind = is_full || claim.is_partial();
                             self.pacer.answered(&claim, claims.len(), asked.elapsed());
                             let backlog = |left_out| if is_full { Backlog::Any } else { Backlog::Of(left_out) };
-                            slots.set_behind(backlog(claim.except_tools.iter().cloned().collect()));
+                            // Queued calls of the tools of which only awaited ones are claimed wait for
+                            // places, not for slots.
+                            slots.set_backlog(backlog(claim.except_tools.iter().cloned().collect()));
                             learn(backlog(claim.except_tools.into_iter().chain(claim.awaited_only).collect()));
                             if let Some(local) = local {
                                 local.claimed(asked, &claims);
@@ -103,7 +105,7 @@ impl ClaimLoop {
             } else if may_wait {
                 // There may be queued calls, and none can be claimed now.
                 learn(Backlog::Any);
-                slots.set_behind(Backlog::Any);
+                slots.set_backlog(Backlog::Any);
             }
             tokio::select! {
                 () = stop.cancelled() => {}

@@ -98,17 +98,12 @@ impl ToolPreparer {
         })
     }
 
-    /// Validates the version: by the validators, by compiling its schemas, and by its executor. A
-    /// writer waits for it, so what does not depend on each other is done at the same time.
+    /// Validates the version: by the validators, by compiling its schemas, and by its executor.
     pub async fn prepare(&self, version: &Version<'_>) -> Result<Tool, Problem> {
         let candidate = Arc::new(self.candidate(version)?);
         let owner_id = version.record.owner_id;
-        let (validated, compiled) = tokio::join!(
-            in_pool(owner_id, self.validation(&candidate)),
-            candidate.executor.compile(&candidate.definition, candidate.id, candidate.version),
-        );
-        validated?;
-        compiled.map_err(of_failure)?;
+        in_pool(owner_id, self.validation(&candidate)).await?;
+        // Neither needs the other, and the author waits.
         let (schemas, loaded) = tokio::join!(
             in_pool(owner_id, compilation(candidate.definition.clone(), self.schemas.clone())),
             load(&candidate, owner_id),

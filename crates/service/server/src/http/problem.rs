@@ -78,7 +78,7 @@ pub struct ProblemDocument {
 }
 
 /// Every code with its status, its title and what a caller should do. The page at `/docs` shows it.
-pub const CODES: [(&str, StatusCode, &str, &str); 27] = [
+pub const CODES: [(&str, StatusCode, &str, &str); 28] = [
     ("malformed_json", StatusCode::BAD_REQUEST, "Malformed JSON", "Correct the body at `line` and `column`."),
     ("invalid", StatusCode::BAD_REQUEST, "Invalid input", "Correct each of the `violations`."),
     ("unauthorized", StatusCode::UNAUTHORIZED, "No valid token", "Get a token from /auth/token and send it."),
@@ -134,6 +134,12 @@ pub const CODES: [(&str, StatusCode, &str, &str); 27] = [
     ),
     ("events_missed", StatusCode::GONE, "Events missed", "Continue from the number in the detail."),
     ("rate_limited", StatusCode::TOO_MANY_REQUESTS, "Too many requests", "Wait for the seconds in Retry-After."),
+    (
+        "queue_full",
+        StatusCode::TOO_MANY_REQUESTS,
+        "Too many queued calls",
+        "Wait for the seconds in Retry-After, and for some of the agent's calls to end.",
+    ),
     (
         "secret_key_missing",
         StatusCode::INTERNAL_SERVER_ERROR,
@@ -369,6 +375,10 @@ impl From<StoreError> for Problem {
                 document.limit = Some(limit);
                 document.used = Some(used);
             }),
+            StoreError::QueueFull { limit } => {
+                Self::with("queue_full", detail, |document| document.limit = Some(limit))
+                    .with_header(header::RETRY_AFTER, "1")
+            }
             StoreError::SecretKeyMissing(why) => {
                 tracing::error!(why, "the key of a secret is missing");
                 Self::new("secret_key_missing", why)

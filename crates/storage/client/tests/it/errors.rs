@@ -125,6 +125,7 @@ async fn every_kind_of_error_survives_http() {
         StoreError::Forbidden("why".into()),
         StoreError::TooLarge { limit: 77 },
         StoreError::QuotaExceeded { quota: "records".into(), limit: 7, used: 9 },
+        StoreError::QueueFull { limit: 20_000 },
         StoreError::SecretKeyMissing("why".into()),
         StoreError::Full,
         StoreError::Busy("why".into()),

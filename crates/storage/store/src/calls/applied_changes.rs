@@ -13,7 +13,7 @@ use uuid::Uuid;
 pub(crate) struct AppliedChanges {
     /// By tenant and runner.
     applied: Mutex<HashMap<(Uuid, Uuid), Applied>>,
-    grown: Notify,
+    reports: Notify,
 }
 
 struct Applied {
@@ -43,11 +43,11 @@ impl AppliedChanges {
             applied.insert(key, Applied { number, live_until });
         }
         drop(applied);
-        self.grown.notify_waiters();
+        self.reports.notify_waiters();
     }
 
     /// Removes those that have reported meanwhile that they applied the change.
-    pub fn leave_behind(&self, owner_id: Uuid, behind: &mut Vec<BehindRunner>) {
+    pub fn remove_caught_up(&self, owner_id: Uuid, behind: &mut Vec<BehindRunner>) {
         let applied = self.applied.lock();
         let has_applied = |one: &BehindRunner| {
             applied.get(&(owner_id, one.runner_id)).is_some_and(|applied| applied.number >= one.change)
@@ -56,16 +56,16 @@ impl AppliedChanges {
     }
 
     /// Returns when all of them have reported here that they applied the change.
-    pub async fn all(&self, owner_id: Uuid, mut behind: Vec<BehindRunner>) {
+    pub async fn until_applied(&self, owner_id: Uuid, mut behind: Vec<BehindRunner>) {
         loop {
-            let grown = self.grown.notified();
-            tokio::pin!(grown);
-            grown.as_mut().enable();
-            self.leave_behind(owner_id, &mut behind);
+            let reported = self.reports.notified();
+            tokio::pin!(reported);
+            reported.as_mut().enable();
+            self.remove_caught_up(owner_id, &mut behind);
             if behind.is_empty() {
                 return;
             }
-            grown.await;
+            reported.await;
         }
     }
 }
@@ -103,7 +103,7 @@ mod tests {
 
     fn left(applied: &AppliedChanges, owner_id: Uuid) -> Vec<Uuid> {
         let mut left = vec![behind(FIRST), behind(SECOND)];
-        applied.leave_behind(owner_id, &mut left);
+        applied.remove_caught_up(owner_id, &mut left);
         left.into_iter().map(|one| one.runner_id).collect()
     }
 
@@ -124,11 +124,11 @@ mod tests {
     #[tokio::test]
     async fn the_wait_ends_with_the_last_report() {
         let applied = AppliedChanges::default();
-        let mut all = Box::pin(applied.all(OWNER, vec![behind(FIRST), behind(SECOND)]));
-        assert!(all.as_mut().now_or_never().is_none());
+        let mut waits = Box::pin(applied.until_applied(OWNER, vec![behind(FIRST), behind(SECOND)]));
+        assert!(waits.as_mut().now_or_never().is_none());
         applied.reported(OWNER, &report(SECOND, 11, 15_000));
-        assert!(all.as_mut().now_or_never().is_none());
+        assert!(waits.as_mut().now_or_never().is_none());
         applied.reported(OWNER, &report(FIRST, 10, 15_000));
-        assert!(all.now_or_never().is_some());
+        assert!(waits.now_or_never().is_some());
     }
 }

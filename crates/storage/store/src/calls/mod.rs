@@ -14,6 +14,7 @@ mod deadlines;
 mod descendants;
 mod lease;
 mod orphans;
+pub(crate) mod queue_limit;
 mod queued;
 mod rescue;
 mod store_response;

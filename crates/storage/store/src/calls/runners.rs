@@ -233,7 +233,7 @@ pub(crate) async fn wait(store: &Inner, owner_id: Uuid, record: Uuid) {
             let runners = behind.iter().map(|one| one.runner_id.to_string()).collect::<Vec<_>>().join(", ");
             return tracing::warn!(%record, %runners, "these runners do not use the changed tool yet");
         }
-        if timeout(pause.min(left), store.applied_changes.all(owner_id, behind)).await.is_ok() {
+        if timeout(pause.min(left), store.applied_changes.until_applied(owner_id, behind)).await.is_ok() {
             return;
         }
         pause = (pause * 2).min(LOOK_LONGEST);

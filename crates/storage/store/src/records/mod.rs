@@ -68,7 +68,11 @@ pub(crate) async fn create(
     let parent = prepared.call.as_ref().and_then(|call| call.parent);
     let (quota, refused) = match Box::pin(reserve_for(writer, owner_id, actor, &prepared, parent)).await {
         Ok(quota) => (Some(quota), None),
-        Err(Failure::Store(refused @ StoreError::QuotaExceeded { .. })) if again.is_some() => (None, Some(refused)),
+        Err(Failure::Store(refused @ (StoreError::QuotaExceeded { .. } | StoreError::QueueFull { .. })))
+            if again.is_some() =>
+        {
+            (None, Some(refused))
+        }
         Err(failure) => return Err(failure),
     };
     let outcome = match &quota {
@@ -122,7 +126,8 @@ fn start_with(request: &mut PreparedRecord, owner_id: Uuid, how: NewRecord) -> R
     }
 }
 
-/// Reserves quota for a new record, and counts a request of a call in that call's tree.
+/// Reserves quota for a new record and a place in the queue for its call, and counts a request of a
+/// call in that call's tree.
 async fn reserve_for(
     writer: &Arc<Writer>,
     owner_id: Uuid,
@@ -130,6 +135,11 @@ async fn reserve_for(
     record: &PreparedRecord,
     parent: Option<Uuid>,
 ) -> Result<QuotaReservation> {
+    if let (Some(call), Some(agent)) = (&record.call, record.agent)
+        && call.is_limited()
+    {
+        writer.queue_limit.take(&writer.database, owner_id, agent).await?;
+    }
     let reserved = reserve_quota_for(writer, owner_id, actor, record).await?;
     if let Some(parent) = parent
         && !Box::pin(calls::count_descendants(&writer.database, owner_id, parent, 1)).await?

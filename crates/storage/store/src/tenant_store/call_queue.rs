@@ -103,7 +103,7 @@ impl Runners for TenantStore {
 
     async fn runners_behind(&self, tool: Uuid) -> Result<Vec<Uuid>, StoreError> {
         let mut behind = runners::behind(self.begin().await?, tool).await?;
-        self.store.applied_changes.leave_behind(self.owner_id, &mut behind);
+        self.store.applied_changes.remove_caught_up(self.owner_id, &mut behind);
         Ok(behind.into_iter().map(|one| one.runner_id).collect())
     }
 }

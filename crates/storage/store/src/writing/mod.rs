@@ -27,6 +27,7 @@ pub(crate) use self::prepared::{CallStart, IdempotencyKey, NewCall, PreparedReco
 use self::queue::WriteQueue;
 pub(crate) use self::queue_notifier::{QueueNotifier, QueueWaiter};
 pub(crate) use self::write::{WriteOp, WriteOutcome};
+use crate::calls::queue_limit::QueueLimit;
 use crate::database::Database;
 use crate::database::failure::Result;
 use crate::database::transaction::TenantTransaction;
@@ -37,6 +38,7 @@ use crate::rows::quotas::Quotas;
 pub(crate) struct Writer {
     pub(crate) database: Arc<Database>,
     pub(crate) quotas: Arc<Quotas>,
+    pub(crate) queue_limit: QueueLimit,
     feeds: Arc<Feeds>,
     announcer: Arc<Announcer>,
     write_queue: WriteQueue,
@@ -47,12 +49,14 @@ impl Writer {
     pub(crate) fn new(
         database: Arc<Database>,
         quotas: Arc<Quotas>,
+        queue_limit: QueueLimit,
         feeds: Arc<Feeds>,
         announcer: Arc<Announcer>,
     ) -> Self {
         Self {
             database,
             quotas,
+            queue_limit,
             feeds,
             announcer,
             write_queue: WriteQueue::default(),

@@ -75,6 +75,11 @@ impl NewCall {
             start: CallStart::Queued,
         })
     }
+
+    /// Whether it takes one of its agent's places in the queue.
+    pub(crate) fn is_limited(&self) -> bool {
+        self.parent.is_none() && matches!(self.start, CallStart::Queued)
+    }
 }
 
 impl PreparedRecord {

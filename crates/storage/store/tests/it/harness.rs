@@ -31,7 +31,7 @@ impl StoreHarness {
         Self::with(|options| StoreOptions { sweeps: false, ..options }).await
     }
 
-    async fn with(set: impl FnOnce(StoreOptions) -> StoreOptions) -> Self {
+    pub async fn with(set: impl FnOnce(StoreOptions) -> StoreOptions) -> Self {
         let database = TestDatabase::new().await;
         let store = open_with(&database, set).await;
         Self { database, store }

@@ -20,6 +20,7 @@ mod migrating;
 mod migration_rules;
 mod opening;
 mod purge;
+mod queue_limit;
 mod quotas;
 mod retention;
 mod schema;

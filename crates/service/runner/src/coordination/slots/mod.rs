@@ -71,7 +71,7 @@ struct Inner {
     /// The recent duration of CPU-bound calls in their slots; zero before the first.
     average_hold: Duration,
     /// The queued calls that wait for slots. Admitted calls of the same tools leave some to them.
-    behind: Backlog,
+    backlog: Backlog,
     gauges: SlotGauges,
 }
 
@@ -191,15 +191,15 @@ impl Slots {
         Some(Slot::new(self.clone(), kind, tool))
     }
 
-    /// How many more admitted calls are expected to find a slot within this time, at the recent
-    /// rate. `None` if there is no rate, as with I/O-bound calls.
+    /// How many admitted calls are expected to find a slot within this time, at the recent rate: in
+    /// half of the slots while queued calls of the tool wait. `None` if there is no rate, as with I/O-bound calls.
     pub fn expected_free_within(&self, tool: &str, time: Duration) -> Option<usize> {
         if self.kind(tool) == Kind::IoBound {
             return None;
         }
         let inner = self.inner.lock();
         let (each, pool) = (inner.average_hold.as_micros(), &inner.cpu_bound);
-        let slots = if inner.behind.may_hold(tool) { pool.max_overtaking() } else { pool.max_calls() };
+        let slots = if inner.backlog.may_hold(tool) { pool.max_calls().div_ceil(2) } else { pool.max_calls() };
         (each > 0).then(|| (time.as_micros() * slots as u128 / each) as usize)
     }
 
@@ -230,14 +230,14 @@ impl Slots {
     }
 
     /// Records which queued calls wait for slots.
-    pub fn set_behind(&self, behind: Backlog) {
+    pub fn set_backlog(&self, backlog: Backlog) {
         let mut inner = self.inner.lock();
-        if inner.behind == behind {
+        if inner.backlog == backlog {
             return;
         }
-        inner.behind = behind;
+        inner.backlog = backlog;
         drop(inner);
-        // What was left to some queued calls is for everyone again.
+        // What was left to queued calls of a tool may be for everyone again.
         self.admitted.wake();
     }
 
@@ -272,7 +272,7 @@ impl Inner {
             max_parked,
             blocked: 0,
             average_hold: Duration::ZERO,
-            behind: Backlog::none(),
+            backlog: Backlog::none(),
             gauges: SlotGauges::new(),
         }
     }
@@ -331,7 +331,7 @@ impl Inner {
             Kind::CpuBound => self.io_bound.is_full(),
             Kind::IoBound => self.cpu_bound.is_full(),
         };
-        let is_overtaking = origin == Origin::LocalDispatch && self.behind.may_hold(tool);
+        let is_overtaking = origin == Origin::LocalDispatch && self.backlog.may_hold(tool);
         let pool = self.pool(kind);
         if !(if is_overtaking { pool.take_overtaking(tool) } else { pool.take(tool) }) {
             return false;

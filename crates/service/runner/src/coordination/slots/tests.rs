@@ -102,27 +102,38 @@ async fn a_queued_call_does_not_wait_behind_admitted_ones() {
     let slots = Slots::new(Registry::new(), SlotPool::new(2, 2), SlotPool::new(1, 1), 1);
     let (_overtook, queued) =
         (slots.take("a", Origin::LocalDispatch).unwrap(), slots.take("a", Origin::Queue).unwrap());
-    slots.set_behind(Backlog::Any);
+    slots.set_backlog(Backlog::Any);
     let mut admitted = polled(Box::pin(slots.wait("a", Origin::LocalDispatch)));
     let next = polled(Box::pin(slots.wait("a", Origin::Queue)));
     drop(queued);
     let next = next.await;
     drop(next);
     assert!(admitted.as_mut().now_or_never().is_none(), "the rest is left to the queue");
-    slots.set_behind(Backlog::none());
+    slots.set_backlog(Backlog::none());
     drop(admitted.await);
 }
 
 #[test]
 fn admitted_calls_leave_slots_to_queued_ones_of_the_same_tool_alone() {
     let slots = Slots::new(Registry::new(), SlotPool::new(4, 4), SlotPool::new(1, 1), 1);
-    slots.set_behind(Backlog::Of(HashSet::from(["full".to_owned()])));
+    slots.set_backlog(Backlog::Of(HashSet::from(["full".to_owned()])));
     let take = |tool| slots.take(tool, Origin::LocalDispatch);
     let of_full: Vec<_> = std::iter::from_fn(|| take("full")).collect();
     assert_eq!(of_full.len(), 2);
     drop(of_full);
     let of_other: Vec<_> = std::iter::from_fn(|| take("other")).collect();
     assert_eq!(of_other.len(), 4);
+}
+
+#[test]
+fn half_of_the_slots_are_expected_for_calls_that_overtake() {
+    let slots = Slots::new(Registry::new(), SlotPool::new(4, 4), SlotPool::new(1, 1), 1);
+    let expected = |tool| slots.expected_free_within(tool, Duration::from_millis(50));
+    assert_eq!(expected("full"), None, "no call has ended yet");
+    slots.inner.lock().average_hold = Duration::from_millis(10);
+    assert_eq!(expected("full"), Some(20));
+    slots.set_backlog(Backlog::Of(HashSet::from(["full".to_owned()])));
+    assert_eq!((expected("full"), expected("other")), (Some(10), Some(20)));
 }
 
 /// Polls it once, so that it waits.

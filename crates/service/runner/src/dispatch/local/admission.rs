@@ -30,6 +30,7 @@ const QUICK_TOOL: (Duration, Duration) = (Duration::from_millis(15), Duration::f
 /// Up to which expected wait for a slot such a request is held back. Two statements for each call
 /// instead of one cost a fifth of the rate, so the more calls wait, the more it matters.
 const HELD_BACK_WAIT: Duration = Duration::from_secs(2);
+
 pub(crate) struct LocalAdmission {
     pub(super) calls: Arc<Calls>,
     /// The agent that writes the runner's responses.
