@@ -3235,7 +3235,7 @@ export interface components {
             id?: string | null;
             /**
              * Format: int64
-             * @description `too_large`: the most bytes that are accepted. `quota_exceeded`: the quota of the tenant.
+             * @description `too_large`: the most bytes that are accepted. `quota_exceeded`, `queue_full`: the limit.
              */
             limit?: number | null;
             /** @description `malformed_json`: the position of the error, counted from 1. */

@@ -947,7 +947,7 @@ class Problem(_Problem, total=False):
     id: Union[str, None]
     """`not_found`: its id. `lease_lost`: the request's."""
     limit: Union[int, None]
-    """`too_large`: the most bytes that are accepted. `quota_exceeded`: the quota of the tenant."""
+    """`too_large`: the most bytes that are accepted. `quota_exceeded`, `queue_full`: the limit."""
     line: Union[int, None]
     """`malformed_json`: the position of the error, counted from 1."""
     nearest: list[str]

@@ -60,7 +60,7 @@ pub struct ProblemDocument {
     /// `tool_not_found`: similar names of tools.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub nearest: Vec<String>,
-    /// `too_large`: the most bytes that are accepted. `quota_exceeded`: the quota of the tenant.
+    /// `too_large`: the most bytes that are accepted. `quota_exceeded`, `queue_full`: the limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<u64>,
     /// `quota_exceeded`: which quota: `records`, `bytes`, `tools`, `tool_bytes` or
