@@ -7,7 +7,6 @@ use sqlx::postgres::PgConnectOptions;
 
 use crate::StoreOptions;
 use crate::calls::applied_changes::AppliedChanges;
-use crate::calls::queue_limit::QueueLimit;
 use crate::database::migrating::{self, MIGRATOR};
 use crate::database::open_error::OpenError;
 use crate::database::{Database, connect_options};
@@ -20,6 +19,7 @@ use crate::records::purge;
 use crate::retention;
 use crate::rights::role_cache::RoleCache;
 use crate::rights::shares::Shares;
+use crate::rows::queue_limit::QueueLimit;
 use crate::rows::quotas::Quotas;
 use crate::search::semantic::{self, EmbeddingFollower, SemanticSearch};
 use crate::secrets::EnvelopeCipher;

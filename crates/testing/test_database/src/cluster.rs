@@ -1,4 +1,5 @@
-//! New Postgres clusters: the one of this process's tests, and those of the systems that they start.
+//! New Postgres clusters: the one of this process's tests, and those of the systems that they
+//! start.
 
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;

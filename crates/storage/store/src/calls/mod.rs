@@ -14,7 +14,6 @@ mod deadlines;
 mod descendants;
 mod lease;
 mod orphans;
-pub(crate) mod queue_limit;
 mod queued;
 mod rescue;
 mod store_response;

@@ -1,5 +1,7 @@
-//! The rows of records: their columns, their words for search, and how many each tenant can have.
+//! The rows of records: their columns, their words for search, and how many each tenant and each
+//! agent's queue can have.
 
+pub(crate) mod queue_limit;
 pub(crate) mod quotas;
 pub(crate) mod row;
 pub(crate) mod search_text;

@@ -27,11 +27,11 @@ pub(crate) use self::prepared::{CallStart, IdempotencyKey, NewCall, PreparedReco
 use self::queue::WriteQueue;
 pub(crate) use self::queue_notifier::{QueueNotifier, QueueWaiter};
 pub(crate) use self::write::{WriteOp, WriteOutcome};
-use crate::calls::queue_limit::QueueLimit;
 use crate::database::Database;
 use crate::database::failure::Result;
 use crate::database::transaction::TenantTransaction;
 use crate::events::{Announcer, Feeds};
+use crate::rows::queue_limit::QueueLimit;
 use crate::rows::quotas::Quotas;
 
 /// Queues writes, and tells those who wait for what was written.

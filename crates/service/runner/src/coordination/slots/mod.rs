@@ -192,7 +192,8 @@ impl Slots {
     }
 
     /// How many admitted calls are expected to find a slot within this time, at the recent rate: in
-    /// half of the slots while queued calls of the tool wait. `None` if there is no rate, as with I/O-bound calls.
+    /// half of the slots while queued calls of the tool wait. `None` if there is no rate, as with
+    /// I/O-bound calls.
     pub fn expected_free_within(&self, tool: &str, time: Duration) -> Option<usize> {
         if self.kind(tool) == Kind::IoBound {
             return None;
