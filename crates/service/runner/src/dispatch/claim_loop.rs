@@ -80,8 +80,7 @@ impl ClaimLoop {
                             is_behind = is_full || claim.is_partial();
                             self.pacer.answered(&claim, claims.len(), asked.elapsed());
                             let backlog = |left_out| if is_full { Backlog::Any } else { Backlog::Of(left_out) };
-                            // Calls of tools of which only awaited ones are claimed wait for places, not
-                            // for slots.
+                            // Calls of tools with awaited ones alone wait for places, not slots.
                             slots.set_backlog(backlog(claim.except_tools.iter().cloned().collect()));
                             learn(backlog(claim.except_tools.into_iter().chain(claim.awaited_only).collect()));
                             if let Some(local) = local {

@@ -30,6 +30,8 @@ static RECORDER: LazyLock<Option<PrometheusHandle>> = LazyLock::new(|| {
     describe_counter!("rcrt_schema_violations_total", "Records that do not match their definition, by outcome");
     describe_counter!("rcrt_quota_refusals_total", "Writes refused because a tenant's quota is used up, by quota");
     describe_counter!("rcrt_queue_refusals_total", "Requests refused because their agent has too many queued calls");
+    // Shown from the start, so that an alert sees the first refusal as an increase.
+    counter!("rcrt_queue_refusals_total").absolute(0);
     describe_counter!(
         "rcrt_matches_refused_total",
         "Events that were not matched with selectors because that costs too much, by location"

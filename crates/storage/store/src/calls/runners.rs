@@ -1,6 +1,7 @@
 //! The live runners of a tenant: their reports with their load, and how far each has followed the
 //! tools.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
@@ -11,11 +12,11 @@ use sqlx::types::Json;
 use tokio::time::timeout;
 use uuid::Uuid;
 
-use crate::calls::applied_changes::BehindRunner;
+use crate::calls::applied_changes::{AppliedChanges, BehindRunner};
+use crate::database::Database;
 use crate::database::failure::Result;
 use crate::database::from_row::from_row;
 use crate::database::transaction::TenantTransaction;
-use crate::store::Inner;
 
 /// The first and the longest pause between two looks at the runners.
 const LOOK_FIRST: Duration = Duration::from_millis(2);
@@ -216,10 +217,10 @@ pub(crate) async fn behind(mut tx: TenantTransaction, record: Uuid) -> Result<Ve
 
 /// Waits until no live runner is behind, or for [`RUNNERS_WAIT`]. The write is committed, so a
 /// failure here is not one of the write.
-pub(crate) async fn wait(store: &Inner, owner_id: Uuid, record: Uuid) {
+pub(crate) async fn wait(database: &Arc<Database>, applied: &AppliedChanges, owner_id: Uuid, record: Uuid) {
     let (begun, mut pause) = (Instant::now(), LOOK_FIRST);
     loop {
-        let looked = async { behind(TenantTransaction::begin(&store.database, owner_id).await?, record).await };
+        let looked = async { behind(TenantTransaction::begin(database, owner_id).await?, record).await };
         let behind = match looked.await {
             Ok(behind) if behind.is_empty() => return,
             Ok(behind) => behind,
@@ -233,7 +234,7 @@ pub(crate) async fn wait(store: &Inner, owner_id: Uuid, record: Uuid) {
             let runners = behind.iter().map(|one| one.runner_id.to_string()).collect::<Vec<_>>().join(", ");
             return tracing::warn!(%record, %runners, "these runners do not use the changed tool yet");
         }
-        if timeout(pause.min(left), store.applied_changes.until_applied(owner_id, behind)).await.is_ok() {
+        if timeout(pause.min(left), applied.until_applied(owner_id, behind)).await.is_ok() {
             return;
         }
         pause = (pause * 2).min(LOOK_LONGEST);

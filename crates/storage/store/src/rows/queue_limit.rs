@@ -45,7 +45,6 @@ struct AgentState {
 
 impl QueueLimit {
     pub fn new(max: u32) -> Self {
-        counter!("rcrt_queue_refusals_total").absolute(0);
         Self { max, agents: Mutex::default() }
     }
 

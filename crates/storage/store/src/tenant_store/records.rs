@@ -61,6 +61,11 @@ impl TenantStore {
         records::create(&self.store.writer, self.owner_id, actor, record, idempotency_key, how).await
     }
 
+    /// Waits until the runners use this change of a tool.
+    async fn runners_apply(&self, id: Uuid) {
+        runners::wait(&self.store.database, &self.store.applied_changes, self.owner_id, id).await;
+    }
+
     async fn update_as(
         &self,
         id: Uuid,
@@ -83,7 +88,7 @@ impl TenantStore {
         });
         let (record, was_tool) = updated?;
         if was_tool || schema_names::is_tool(record.schema_name.as_deref()) {
-            runners::wait(&self.store, self.owner_id, id).await;
+            self.runners_apply(id).await;
         }
         Ok(record)
     }
@@ -95,7 +100,7 @@ impl Records for TenantStore {
         let is_tool = schema_names::is_tool(record.schema_name.as_deref());
         let created = self.create_as(record, idempotency_key, NewRecord::Plain).await?.0;
         if is_tool {
-            runners::wait(&self.store, self.owner_id, created.id).await;
+            self.runners_apply(created.id).await;
         }
         Ok(created)
     }
@@ -139,7 +144,7 @@ impl Records for TenantStore {
             ))
         });
         if deleted? {
-            runners::wait(&self.store, self.owner_id, id).await;
+            self.runners_apply(id).await;
         }
         Ok(())
     }
