@@ -15,7 +15,7 @@ const MAX_STEPS: u64 = 8;
 /// A script may also wait for something that never comes.
 const MAX_SCRIPT_MS: u64 = 2000;
 /// With fewer scripts than this in a process that ran another one before, the test says nothing.
-const LEAST_REUSED: usize = 300;
+const LEAST_REUSED: usize = 1000;
 const KINDS: [&str; 16] = [
     "define",
     "set",
