@@ -14,7 +14,7 @@ pub(crate) fn of_store(error: StoreError) -> ErrorData {
         StoreError::Forbidden(_) | StoreError::Unauthorized(_) | StoreError::TooLarge { .. } => {
             ErrorData::invalid_request(error.to_string(), None)
         }
-        StoreError::Busy(_) | StoreError::Unavailable(_) | StoreError::Full => {
+        StoreError::QueueFull { .. } | StoreError::Busy(_) | StoreError::Unavailable(_) | StoreError::Full => {
             ErrorData::internal_error(error.to_string(), None)
         }
         error => {

@@ -80,7 +80,7 @@ impl ClaimLoop {
                             is_behind = is_full || claim.is_partial();
                             self.pacer.answered(&claim, claims.len(), asked.elapsed());
                             let backlog = |left_out| if is_full { Backlog::Any } else { Backlog::Of(left_out) };
-                            // Calls of tools with awaited ones alone wait for places, not slots.
+                            // What `awaited_only` leaves out waits for places, not for slots.
                             slots.set_backlog(backlog(claim.except_tools.iter().cloned().collect()));
                             learn(backlog(claim.except_tools.into_iter().chain(claim.awaited_only).collect()));
                             if let Some(local) = local {

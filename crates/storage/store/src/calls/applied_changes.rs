@@ -72,9 +72,9 @@ impl AppliedChanges {
 
 #[cfg(test)]
 mod tests {
-    use chrono::DateTime;
     use futures::FutureExt;
-    use rcrt_breadcrumb::{EventNumber, RunnerSlots};
+    use rcrt_breadcrumb::EventNumber;
+    use rcrt_conformance::runners::report_of;
 
     use super::*;
 
@@ -83,18 +83,7 @@ mod tests {
     const SECOND: Uuid = Uuid::from_u128(3);
 
     fn report(runner_id: Uuid, applied: i64, lease_ms: u64) -> RunnerReport {
-        RunnerReport {
-            runner_id,
-            lease_ms,
-            applied: EventNumber(applied),
-            host: "host".into(),
-            working_folder: None,
-            version: "1".into(),
-            started_at: DateTime::UNIX_EPOCH,
-            slots: RunnerSlots::default(),
-            draining: false,
-            allowed_private_hosts: Vec::new(),
-        }
+        RunnerReport { applied: EventNumber(applied), lease_ms, ..report_of(runner_id) }
     }
 
     fn behind(runner_id: Uuid) -> BehindRunner {

@@ -244,22 +244,18 @@ pub(crate) async fn wait(database: &Arc<Database>, applied: &AppliedChanges, own
 #[cfg(test)]
 mod tests {
     use rcrt_breadcrumb::{EventNumber, SlotCount};
+    use rcrt_conformance::runners::report_of;
 
     use super::*;
 
     #[test]
     fn the_load_alone_is_written_once_in_a_while_and_the_rest_at_once() {
         let report = RunnerReport {
-            runner_id: Uuid::from_u128(1),
             lease_ms: 15_000,
             applied: EventNumber(1),
-            host: "host".into(),
             working_folder: None,
-            version: "1".into(),
-            started_at: DateTime::UNIX_EPOCH,
             slots: RunnerSlots::default(),
-            draining: false,
-            allowed_private_hosts: Vec::new(),
+            ..report_of(Uuid::from_u128(1))
         };
         let row = |age_ms| RunnerRow {
             runner_id: report.runner_id,

@@ -1,6 +1,7 @@
 //! How many calls of one agent can be queued. No row holds the number, because writers would wait
 //! for each other on it. It is counted when an agent has written as many calls as were left at its
-//! last count, so the limit is exact within one process.
+//! last count. So each process counts for itself, and writes that are in progress during a count
+//! can exceed the limit.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -192,8 +192,8 @@ impl Slots {
     }
 
     /// How many admitted calls are expected to find a slot within this time, at the recent rate: in
-    /// half of the slots while queued calls of the tool wait. `None` if there is no rate, as with
-    /// I/O-bound calls.
+    /// half of the slots while queued calls of the tool wait. `None` for I/O-bound calls, and
+    /// before the first other call has ended: there is no rate.
     pub fn expected_free_within(&self, tool: &str, time: Duration) -> Option<usize> {
         if self.kind(tool) == Kind::IoBound {
             return None;
