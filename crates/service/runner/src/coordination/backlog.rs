@@ -23,3 +23,15 @@ impl Backlog {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_calls_that_a_claim_left_out_can_be_overtaken() {
+        assert!(Backlog::default().may_hold("a"), "nothing is known of the queue");
+        let backlog = Backlog::Of(HashSet::from(["a".to_owned()]));
+        assert!(backlog.may_hold("a") && !backlog.may_hold("b"));
+    }
+}
