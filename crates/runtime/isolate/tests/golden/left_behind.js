@@ -4,14 +4,16 @@ export async function execute(script, context) {
     return script === null ? await look(context) : await leave(script, context);
 }
 
-function find(path) {
+async function find(path, made) {
     let at = globalThis;
     let found;
     for (const [kind, name] of path) {
-        if (kind === "prototype") at = Reflect.getPrototypeOf(at);
+        if (kind === "root") [at] = await made[name]();
+        else if (kind === "prototype") at = Reflect.getPrototypeOf(at);
         else if (kind === "get" || kind === "set") at = found?.[kind];
         else {
-            found = Reflect.getOwnPropertyDescriptor(at, kind === "symbol" ? Symbol[name] : name);
+            const key = kind === "symbol" ? Reflect.ownKeys(at).find((key) => String(key) === name) : name;
+            found = Reflect.getOwnPropertyDescriptor(at, key);
             at = found?.value ?? at;
         }
         if (at === undefined || at === null) return {};
@@ -23,6 +25,7 @@ async function leave({ secret, steps }, context) {
     const { apply, construct, defineProperty, deleteProperty, getPrototypeOf, ownKeys, set, setPrototypeOf } = Reflect;
     const { freeze, preventExtensions, seal } = Object;
     const global = globalThis;
+    const made = roots(context);
     const later = (act) => {
         setTimeout(act, 1);
         Promise.resolve().then(act);
@@ -71,7 +74,7 @@ async function leave({ secret, steps }, context) {
     for (let i = 0; i < steps.length; i++) {
         const { kind, on, other, number } = steps[i];
         try {
-            const result = acts[kind](find(on), find(other), number);
+            const result = acts[kind](await find(on, made), await find(other, made), number);
             if (number % 7 === 0) await Promise.race([result, null]);
         } catch {
             continue;

@@ -64,69 +64,14 @@ export async function execute(_input, context) {
     queue.push(["globalThis", globalThis]);
     drain();
 
-    // Values of the global object's getters, and values that no name leads to.
-    const more = {
-        "(crypto)": globalThis.crypto,
-        "(context)": context,
-        "(import.meta)": import.meta,
-        "(generator)": function* () {},
-        "(async function)": async function () {},
-        "(async generator)": async function* () {},
-        "(arguments)": (function () { return arguments; })(),
-        "(array iterator)": [][Symbol.iterator](),
-        "(map iterator)": new Map()[Symbol.iterator](),
-        "(set iterator)": new Set()[Symbol.iterator](),
-        "(string iterator)": ""[Symbol.iterator](),
-        "(matches)": "".matchAll(/x/g),
-        "(error)": new Error("e"),
-        "(platform error)": (() => { try { new URL("no"); } catch (error) { return error; } })(),
-        "(dom exception)": (() => { try { structuredClone(() => {}); } catch (error) { return error; } })(),
-        "(api promise)": context.api.getBreadcrumb("x").catch(() => {}),
-        "(digest promise)": crypto.subtle.digest("SHA-256", new Uint8Array(1)),
-        "(fetch promise)": fetch("https://example.org/").catch(() => {}),
-        "(fetch error)": await fetch("https://example.org/").catch((error) => error),
-        "(api error)": await context.api.getBreadcrumb("x").catch((error) => error),
-    };
-    const makers = {
-        AbortController: () => new AbortController(),
-        "AbortSignal.timeout": () => AbortSignal.timeout(1e6),
-        Blob: () => new Blob(["a"]),
-        CompressionStream: () => new CompressionStream("gzip"),
-        DOMException: () => new DOMException("m", "n"),
-        Event: () => new Event("e"),
-        EventTarget: () => new EventTarget(),
-        File: () => new File(["a"], "f"),
-        FileReader: () => new FileReader(),
-        FormData: () => new FormData(),
-        Headers: () => new Headers({ a: "b" }),
-        "Headers iterator": () => new Headers({ a: "b" })[Symbol.iterator](),
-        MessageChannel: () => new MessageChannel(),
-        MessagePort: () => new MessageChannel().port1,
-        PerformanceMark: () => performance.mark("m"),
-        PerformanceObserver: () => new PerformanceObserver(() => {}),
-        ReadableStream: () => new ReadableStream(),
-        "ReadableStream reader": () => new ReadableStream().getReader(),
-        Request: () => new Request("https://example.org/", { method: "POST", body: "b" }),
-        Response: () => new Response("b"),
-        TextDecoder: () => new TextDecoder(),
-        TextDecoderStream: () => new TextDecoderStream(),
-        TextEncoder: () => new TextEncoder(),
-        TransformStream: () => new TransformStream(),
-        URL: () => new URL("https://example.org/?a=b"),
-        URLPattern: () => new URLPattern("https://example.org/"),
-        URLSearchParams: () => new URLSearchParams("a=b"),
-        WritableStream: () => new WritableStream(),
-        CryptoKey: () => crypto.subtle.generateKey({ name: "HMAC", hash: "SHA-256" }, true, ["sign"]),
-        "WebAssembly.Memory": () => new WebAssembly.Memory({ initial: 0 }),
-    };
-    for (const [name, make] of Object.entries(makers)) {
+    for (const [name, make] of Object.entries(roots(context))) {
+        let value;
         try {
-            more[`(${name})`] = await make();
+            [value] = await make();
         } catch (error) {
-            lines.push(`(${name}): cannot be made: ${error}`);
+            lines.push(`${name}: cannot be made: ${error}`);
+            continue;
         }
-    }
-    for (const [name, value] of Object.entries(more)) {
         list(name, value, "");
         drain();
     }

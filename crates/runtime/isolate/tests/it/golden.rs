@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::fixture::{block_on, invocation, run_in, shared};
 
-const WALK: &str = include_str!("../golden/walk.js");
+const WALK: &str = concat!(include_str!("../golden/roots.js"), include_str!("../golden/walk.js"));
 /// How many lines of a difference a failure shows.
 const SHOWN: usize = 60;
 
