@@ -9,6 +9,7 @@ pub mod first_call;
 pub mod fresh;
 pub mod idle_memory;
 pub mod latency;
+pub mod rare_tools;
 mod sandboxed;
 pub mod scale;
 pub mod start;

@@ -1,0 +1,106 @@
+//! A thousand tools that are called once: no call finds a process that another one left. The
+//! default, which prepares processes for further calls, against a process for each call.
+
+use std::time::Duration;
+
+use rcrt_breadcrumb::Isolation;
+use rcrt_load::Row;
+use serde_json::json;
+
+use crate::instance::{Answers, CpuTime, Instance, adding, proportional_bytes, tree};
+use crate::run::{Run, millis};
+
+const SECTION: &str = "1,000 tools called once";
+const TOOLS: usize = 1_000;
+const ROUNDS: usize = 4;
+const KINDS: [(&str, Isolation); 2] = [("a process for each call", Isolation::Process), ("by default", Isolation::Call)];
+const PAUSE: Duration = Duration::from_millis(20);
+/// "No more than a process for each call", with room for what rounds differ by.
+const MOST: f64 = 1.1;
+const MB: f64 = 1e6;
+
+struct Kind {
+    what: &'static str,
+    instance: Instance,
+    tools: Vec<String>,
+    spent: CpuTime,
+    memory: f64,
+}
+
+pub async fn run(run: &mut Run) -> anyhow::Result<()> {
+    let mut kinds = Vec::new();
+    for (number, (what, isolation)) in KINDS.into_iter().enumerate() {
+        kinds.push(prepare(run, number, what, isolation).await?);
+    }
+    for kind in &kinds {
+        run.rest(&kind.instance).await?;
+    }
+    let in_a_round = (run.times(TOOLS) / ROUNDS).max(1);
+    for _ in 0..ROUNDS {
+        for kind in &mut kinds {
+            kind.round(in_a_round).await?;
+        }
+    }
+    let calls = (in_a_round * ROUNDS) as f64;
+    let spent = |kind: &Kind| millis(kind.spent.server + kind.spent.postgres + kind.spent.workers) / calls;
+    let (process, default) = (&kinds[0], &kinds[1]);
+    for kind in &kinds {
+        let parts = [kind.spent.server, kind.spent.postgres, kind.spent.workers].map(|time| millis(time) / calls);
+        let ratio = spent(kind) / spent(process);
+        run.push(
+            limited(
+                Row::new(SECTION, format!("{}: processor time of a call", kind.what), spent(kind), "ms")
+                    .ratio(spent(process), process.what),
+                kind.what == default.what,
+                ratio,
+            )
+            .note(format!(
+                "server and runner {:.2} ms, Postgres {:.2} ms, sandbox workers {:.2} ms",
+                parts[0], parts[1], parts[2]
+            )),
+        );
+    }
+    for kind in &kinds {
+        run.push(limited(
+            Row::new(SECTION, format!("{}: memory of the system afterwards", kind.what), kind.memory, "MB")
+                .ratio(process.memory, process.what),
+            kind.what == default.what,
+            kind.memory / process.memory,
+        ));
+    }
+    for kind in kinds {
+        kind.instance.stop().await?;
+    }
+    Ok(())
+}
+
+/// Gives the row of the default its target.
+fn limited(row: Row, is_default: bool, ratio: f64) -> Row {
+    if is_default { row.target(format!("≤ {MOST} × {}", KINDS[0].0), ratio <= MOST) } else { row }
+}
+
+async fn prepare(run: &mut Run, number: usize, what: &'static str, isolation: Isolation) -> anyhow::Result<Kind> {
+    let instance = run.idle_instance(&run.folder(&format!("rare-tools-{number}")), &[]).await?;
+    let client = instance.client();
+    let mut tools = Vec::new();
+    for number in 0..run.times(TOOLS) {
+        tools.push(adding(&format!("bench-rare-{number}"), isolation).add(&client).await?);
+    }
+    Ok(Kind { what, instance, tools, spent: CpuTime::default(), memory: 0.0 })
+}
+
+impl Kind {
+    /// Calls as many tools that were not called before.
+    async fn round(&mut self, calls: usize) -> anyhow::Result<()> {
+        let answers = Answers::follow(&self.instance).await?;
+        let process = self.instance.process_id();
+        let before = CpuTime::of(process)?;
+        for tool in self.tools.drain(..calls) {
+            tokio::time::sleep(PAUSE).await;
+            answers.call(&tool, json!({"a": 1, "b": 2})).await.map_err(anyhow::Error::msg)?;
+        }
+        self.spent.add(&CpuTime::of(process)?.since(&before));
+        self.memory = proportional_bytes(&tree(process)?)? as f64 / MB;
+        Ok(())
+    }
+}
