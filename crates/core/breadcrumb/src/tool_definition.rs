@@ -215,7 +215,8 @@ impl ToolDefinition {
     /// What is ignored in a record of a tool, with its field in the record. Empty for other
     /// records.
     pub fn ignored_in(schema_name: Option<&str>, context: &Map<String, Value>) -> Vec<Violation> {
-        let Some(Ok((definition, _))) = schema_name.map(|name| Self::read_partly(name, context, None, None)) else {
+        let tool = schema_name.filter(|_| schema_names::is_tool(schema_name));
+        let Some(Ok((definition, _))) = tool.map(|name| Self::read_partly(name, context, None, None)) else {
             return Vec::new();
         };
         let ignored = definition.ignored.0.into_iter().chain(definition.misspelled.0);

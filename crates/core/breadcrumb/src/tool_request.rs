@@ -1,12 +1,10 @@
 //! `tool.request.v1`: a request to call a tool.
 
-use std::sync::Arc;
-
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use crate::{
-    Breadcrumb, CREATE_TOOL, NewBreadcrumb, RequestKind, VersionPin, Violations, intended_field,
+    Breadcrumb, CREATE_TOOL, NewBreadcrumb, RequestKind, TriggerEvent, VersionPin, Violations, intended_field,
     schema_names::{TOOL_CREATE_REQUEST, TOOL_REQUEST},
     tool_creation,
 };
@@ -27,9 +25,8 @@ pub struct ToolRequest {
     pub workspace: Option<String>,
     /// The agent that wrote the request.
     pub agent_id: Option<Uuid>,
-    /// The event that triggered a subscribed tool. Set by the runner. Shared, because a request is
-    /// copied several times for a call.
-    pub trigger_event: Option<Arc<Value>>,
+    /// The event that triggered a subscribed tool. Set by the runner.
+    pub trigger_event: Option<TriggerEvent>,
     /// The conversation of the request (`session`). Large results go to its working memory.
     pub session: Option<String>,
     /// The model that will read the response (`model`). It decides how long a result can be.
@@ -244,7 +241,7 @@ impl ToolRequest {
             input: Self::input_of(record),
             workspace: record.workspace().map(str::to_owned),
             agent_id: record.created_by,
-            trigger_event: record.context.get("trigger_event").cloned().map(Arc::new),
+            trigger_event: record.context.get("trigger_event").and_then(|event| TriggerEvent::new(event).ok()),
             session: text("session"),
             model: text("model"),
             max_result_chars: record.context.get("max_result_chars").and_then(Value::as_u64),

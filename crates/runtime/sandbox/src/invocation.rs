@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use rcrt_breadcrumb::{Isolation, Limits, ToolFailure};
+use rcrt_breadcrumb::{Isolation, Limits, ToolFailure, TriggerEvent};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use uuid::Uuid;
@@ -72,7 +72,7 @@ pub struct Seed {
 }
 
 /// `context.request` as the tool sees it.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RequestContext {
     pub id: String,
@@ -80,25 +80,8 @@ pub struct RequestContext {
     pub workspace: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent_id: Option<String>,
-    #[serde(rename = "trigger_event", default, skip_serializing_if = "Option::is_none", with = "shared")]
-    pub trigger_event: Option<Arc<Value>>,
-}
-
-/// A shared value as JSON: serde's own support for it is a feature that we do not use.
-mod shared {
-    use std::sync::Arc;
-
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-    use serde_json::Value;
-
-    #[allow(clippy::ref_option)] // serde requires this signature.
-    pub(super) fn serialize<S: Serializer>(value: &Option<Arc<Value>>, serializer: S) -> Result<S::Ok, S::Error> {
-        value.as_deref().serialize(serializer)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Arc<Value>>, D::Error> {
-        Ok(Option::deserialize(deserializer)?.map(Arc::new))
-    }
+    #[serde(rename = "trigger_event", skip_serializing_if = "Option::is_none")]
+    pub trigger_event: Option<TriggerEvent>,
 }
 
 /// How a call ended.

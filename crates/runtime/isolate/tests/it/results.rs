@@ -1,8 +1,6 @@
 //! Inputs and results.
 
-use std::sync::Arc;
-
-use rcrt_breadcrumb::ErrorCode;
+use rcrt_breadcrumb::{ErrorCode, TriggerEvent};
 use serde_json::{Value, json};
 
 use crate::fixture::{block_on, execute, function, invocation, run_in, script, shared, value};
@@ -117,7 +115,7 @@ fn the_context_is_complete_and_frozen() {
     call.secrets.insert("KEY".into(), "v".into());
     call.request.workspace = Some("workspace:w".into());
     call.request.agent_id = Some("agent".into());
-    call.request.trigger_event = Some(Arc::new(json!({"a": {"b": 0}})));
+    call.request.trigger_event = TriggerEvent::new(&json!({"a": {"b": 0}})).ok();
     let found = block_on(run_in(shared(), call)).result.unwrap();
     assert_eq!(found["refused"], json!([true, true, true, true, true]));
     assert_eq!(found["keys"], json!(["secrets", "api", "request", "progress", "utils"]));

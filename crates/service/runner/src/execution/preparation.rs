@@ -37,7 +37,7 @@ struct Checked {
 
 /// A call whose request is not written yet.
 pub(crate) struct UncommittedCall {
-    /// As it will be, but for the time.
+    /// As it will be, but for the time and the checksum.
     pub request: Breadcrumb,
     pub rights: ToolRights,
     /// Milliseconds until the request's deadline, counted from its writing.
@@ -204,6 +204,9 @@ impl CallRunner {
                 format!("the agent that made the request cannot be used: {error}"),
             )
         })?;
+        if request.trigger_event.is_none() && tool.definition.is_code() {
+            request.trigger_event = request_event(record, &input);
+        }
         let visibility = inherited(record);
         let seen = (visibility, record.sensitivity);
         let (progress, progress_writer) =
@@ -215,9 +218,6 @@ impl CallRunner {
             rights: rights.clone(),
             seen: own.clone(),
         });
-        if request.trigger_event.is_none() && tool.definition.is_code() {
-            request.trigger_event = Some(Arc::new(request_event(record, &input)));
-        }
         let call = ToolCall {
             owner_id: record.owner_id,
             tool_id: tool.id,

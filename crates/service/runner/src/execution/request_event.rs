@@ -1,8 +1,11 @@
 //! The event of a request itself, as the original RCRT passes it to the tool. With it, fields that
 //! a caller writes beside the input (such as `config_id`) reach the tool.
 
-use rcrt_breadcrumb::{Breadcrumb, EventKind};
-use serde_json::{Map, Value, json};
+use chrono::{DateTime, Utc};
+use rcrt_breadcrumb::{Breadcrumb, EventKind, TriggerEvent};
+use serde::{Serialize, Serializer};
+use serde_json::{Map, Value};
+use uuid::Uuid;
 
 use crate::execution::speculative_run::takes_at_most;
 
@@ -10,26 +13,48 @@ use crate::execution::speculative_run::takes_at_most;
 const MAX_INPUT_BYTES: usize = 16 * 1024;
 
 /// `input` was removed from the record's context before.
-pub(crate) fn request_event(record: &Breadcrumb, input: &Value) -> Value {
-    let mut context: Map<String, Value> = record.context.clone();
-    if takes_at_most(MAX_INPUT_BYTES, input) {
-        context.insert("input".into(), input.clone());
-    } else {
-        context.insert("input_omitted".into(), true.into());
+pub(crate) fn request_event(record: &Breadcrumb, input: &Value) -> Option<TriggerEvent> {
+    let input = takes_at_most(MAX_INPUT_BYTES, input).then_some(input);
+    let event = RequestEvent {
+        kind: EventKind::Created.as_str(),
+        id: record.id,
+        breadcrumb_id: record.id,
+        owner_id: record.owner_id,
+        title: &record.title,
+        version: record.version,
+        tags: &record.tags,
+        schema_name: record.schema_name.as_deref(),
+        updated_at: record.updated_at,
+        context: Context { others: &record.context, input },
+    };
+    TriggerEvent::new(&event).ok()
+}
+
+#[derive(Serialize)]
+struct RequestEvent<'r> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    id: Uuid,
+    breadcrumb_id: Uuid,
+    owner_id: Uuid,
+    title: &'r str,
+    version: i64,
+    tags: &'r [String],
+    schema_name: Option<&'r str>,
+    updated_at: DateTime<Utc>,
+    context: Context<'r>,
+}
+
+/// The request's context.
+struct Context<'r> {
+    others: &'r Map<String, Value>,
+    input: Option<&'r Value>,
+}
+
+impl Serialize for Context<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let input = self.input.unwrap_or(&Value::Bool(true));
+        let name = if self.input.is_some() { "input" } else { "input_omitted" };
+        serializer.collect_map(self.others.iter().map(|(key, value)| (key.as_str(), value)).chain([(name, input)]))
     }
-    let id = record.id.to_string();
-    // Collected at once, so that the map is allocated once.
-    let fields: [(&str, Value); 10] = [
-        ("type", EventKind::Created.as_str().into()),
-        ("id", id.clone().into()),
-        ("breadcrumb_id", id.into()),
-        ("owner_id", record.owner_id.to_string().into()),
-        ("title", record.title.as_str().into()),
-        ("version", record.version.into()),
-        ("tags", record.tags.as_slice().into()),
-        ("schema_name", record.schema_name.as_deref().into()),
-        ("updated_at", json!(record.updated_at)),
-        ("context", context.into()),
-    ];
-    fields.into_iter().collect()
 }

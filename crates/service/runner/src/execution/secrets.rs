@@ -1,6 +1,6 @@
 //! The secrets of a call: decides which secrets its tool receives, and fetches their values.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use rcrt_breadcrumb::{
     ErrorCode, HostEntry, SecretInfo, SecretUnavailable, Secrets, StoreError, ToolFailure, ToolRequest,
@@ -11,6 +11,9 @@ use serde_json::json;
 use crate::backoff::with_retries;
 use crate::registry::missing_requirements::MissingRequirements;
 use crate::registry::tool::Tool;
+
+/// Most tools have none.
+static NO_SECRETS: LazyLock<Arc<Vault>> = LazyLock::new(Arc::default);
 
 /// The tool's required secrets, and those of its optional ones that are granted to it. Each
 /// decryption is audited with the tool and the request. A tool that lacks a required secret is
@@ -23,7 +26,7 @@ pub(crate) async fn granted_secrets(
     let required = tool.executor.required_secrets(&tool.definition);
     let optional = tool.executor.optional_secrets(&tool.definition);
     if required.is_empty() && optional.is_empty() && !tool.gets_all_granted {
-        return Ok(Arc::default());
+        return Ok(NO_SECRETS.clone());
     }
     let known = with_retries("list secrets", || store.secrets()).await.map_err(|error| listing_failure(&error))?;
     let missing = MissingRequirements::of(tool, &known);

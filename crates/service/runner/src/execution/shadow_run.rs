@@ -38,8 +38,9 @@ impl CallRunner {
             return None;
         }
         let mut call = prepared.call().clone();
-        let event = || Arc::new(request_event(record, &prepared.call().input));
-        call.request.trigger_event.get_or_insert_with(event);
+        if call.request.trigger_event.is_none() {
+            call.request.trigger_event = request_event(record, &prepared.call().input);
+        }
         let is_hidden = record.visibility == Visibility::Private || record.sensitivity == Sensitivity::Secret;
         Some(Box::new(Shadow { tool, legacy, call, is_hidden, slots: slot.map(Slot::slots), result: None }))
     }

@@ -9,7 +9,7 @@ use opentelemetry::metrics::{Counter, Histogram};
 use opentelemetry::trace::{SpanBuilder, SpanKind, TraceContextExt};
 use opentelemetry::{Context, KeyValue, global};
 use parking_lot::Mutex;
-use rcrt_breadcrumb::{ErrorCode, ResponseStatus, ToolRequest};
+use rcrt_breadcrumb::{ErrorCode, ResponseStatus, ToolRequest, hex};
 use rcrt_egress::trace;
 use uuid::Uuid;
 
@@ -134,7 +134,7 @@ impl Invocation {
 
     /// The id that the caller can look up, 32 hex digits.
     pub fn trace_id(&self) -> Option<String> {
-        trace::traceparent(&self.context).map(|traceparent| format!("{:032x}", traceparent.trace_id))
+        trace::traceparent(&self.context).map(|traceparent| hex(&traceparent.trace_id.get().to_be_bytes()))
     }
 }
 

@@ -171,5 +171,5 @@ impl Executor for Fake {
 
 /// The event that a call got; null if it got none.
 pub fn event_of(call: &ToolCall) -> Value {
-    call.request.trigger_event.as_deref().cloned().unwrap_or_default()
+    json!(call.request.trigger_event)
 }

@@ -44,6 +44,8 @@ const RECONNECT_DELAY: Duration = Duration::from_secs(1);
 /// How long a stream can continue at the shutdown until it has sent the events so far, which may
 /// wait for another transaction to end. Shorter than the default time to drain.
 const FLUSH_TIME: Duration = Duration::from_secs(5);
+/// Bytes that most events fit into.
+const USUAL_EVENT: usize = 1024;
 /// Without it, a proxy that buffers responses would hold back every event.
 pub(crate) const UNBUFFERED: (HeaderName, HeaderValue) =
     (HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
@@ -400,8 +402,11 @@ fn ping() -> Message {
 fn message(event: &Event, new_as_updated: bool) -> Option<Message> {
     let updated = (new_as_updated && event.kind == EventKind::Created)
         .then(|| Event { kind: EventKind::Updated, ..event.clone() });
-    match Message::default().id(event.number.to_string()).json_data(updated.as_ref().unwrap_or(event)) {
-        Ok(message) => Some(message),
+    // A message grows step by step, and so is given the whole text.
+    let mut text = Vec::with_capacity(USUAL_EVENT);
+    let written = serde_json::to_writer(&mut text, updated.as_ref().unwrap_or(event));
+    match written.map(|()| String::from_utf8_lossy(&text)) {
+        Ok(text) => Some(Message::default().id(event.number.to_string()).data(text)),
         Err(error) => {
             tracing::error!(%error, "an event cannot be serialized");
             None

@@ -11,6 +11,8 @@ use uuid::Uuid;
 const MAX_CONTEXT_WORDS: usize = 16 * 1024;
 /// The same for a request or a response: their words are made and indexed with each call.
 const MAX_CALL_WORDS: usize = 4 * 1024;
+/// Bytes that most of them fit into.
+const USUAL_CALL_WORDS: usize = 128;
 /// How many bytes of numbers are added to these. A result can have very many.
 const MAX_NUMBERS: usize = 2 * 1024;
 /// What the runtime adds to a response, and a trace to a request: ids and times, which are not
@@ -56,7 +58,7 @@ pub(crate) fn context_words(record: &NewBreadcrumb) -> String {
         Some(schema_names::TOOL_RESPONSE) => "output",
         _ => return strings(&record.context),
     };
-    let mut words = String::new();
+    let mut words = String::with_capacity(USUAL_CALL_WORDS);
     for (_, value) in record.context.iter().filter(|(key, _)| !NOT_SEARCHED.contains(&key.as_str())) {
         gather(value, MAX_CALL_WORDS, &mut words);
     }

@@ -19,7 +19,7 @@ impl ResponseOutcome {
             context.get("status").is_some_and(|status| status == "error") || context.contains_key("error_code");
         let code = context.get("error_code").and_then(Value::as_str).and_then(|code| code.parse().ok());
         // The stage is precise to the microsecond.
-        let run = response.context.get("metadata").and_then(|metadata| metadata.pointer("/stages/run_ms"));
+        let run = response.context.get("metadata").and_then(|metadata| metadata.get("stages")?.get("run_ms"));
         let run_ms = run.or_else(|| context.get("execution_time_ms")).and_then(Value::as_f64).unwrap_or_default();
         let run_us = (run_ms.max(0.0) * 1000.0) as i64;
         Self {

@@ -332,11 +332,10 @@ impl LocalCall {
 }
 
 impl NewRequest {
-    /// The call as it will be written, but for the time.
+    /// The call as it will be written, but for the time and the checksum, which no run reads.
     fn uncommitted(&self, id: Uuid, time_left_ms: Option<u64>) -> UncommittedCall {
-        let measured = Breadcrumb::measure(&self.record.context);
-        let (owner_id, creator) = (self.owner_id, Some(self.creator));
-        let mut request = self.record.clone().into_first_version(id, owner_id, creator, measured, Utc::now());
+        let (creator, unmeasured) = (Some(self.creator), (String::new(), 0));
+        let mut request = self.record.clone().into_first_version(id, self.owner_id, creator, unmeasured, Utc::now());
         for tag in self.rights.profiles.tags() {
             if !request.tags.contains(&tag) {
                 request.tags.push(tag);
