@@ -83,9 +83,11 @@ async fn prepare(run: &mut Run, number: usize, what: &'static str, isolation: Is
     let instance = run.idle_instance(&run.folder(&format!("rare-tools-{number}")), &[]).await?;
     let client = instance.client();
     let mut tools = Vec::new();
-    for number in 0..run.times(TOOLS) {
-        tools.push(adding(&format!("bench-rare-{number}"), isolation).add(&client).await?);
+    for number in 1..run.times(TOOLS) {
+        tools.push(adding(&format!("bench-rare-{number}"), isolation).write(&client).await?);
     }
+    // When this one is offered, all older ones are.
+    tools.push(adding("bench-rare-last", isolation).add(&client).await?);
     Ok(Kind { what, instance, tools, spent: CpuTime::default(), memory: 0.0 })
 }
 
