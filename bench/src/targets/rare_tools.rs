@@ -1,5 +1,6 @@
-//! A thousand tools that are called once: no call finds a process that another one left. The
-//! default, which prepares processes for further calls, against a process for each call.
+//! A thousand tools that are called once: no call finds a process that another one left. So the
+//! default must not prepare processes for further calls, and must cost what a process for each
+//! call costs.
 
 use std::time::Duration;
 
@@ -13,7 +14,8 @@ use crate::run::{Run, millis};
 const SECTION: &str = "1,000 tools called once";
 const TOOLS: usize = 1_000;
 const ROUNDS: usize = 4;
-const KINDS: [(&str, Isolation); 2] = [("a process for each call", Isolation::Process), ("by default", Isolation::Call)];
+const KINDS: [(&str, Isolation); 2] =
+    [("a process for each call", Isolation::Process), ("by default", Isolation::Call)];
 const PAUSE: Duration = Duration::from_millis(20);
 /// "No more than a process for each call", with room for what rounds differ by.
 const MOST: f64 = 1.1;
@@ -62,7 +64,7 @@ pub async fn run(run: &mut Run) -> anyhow::Result<()> {
     }
     for kind in &kinds {
         run.push(limited(
-            Row::new(SECTION, format!("{}: memory of the system afterwards", kind.what), kind.memory, "MB")
+            Row::new(SECTION, format!("{}: memory of the system after the last call", kind.what), kind.memory, "MB")
                 .ratio(process.memory, process.what),
             kind.what == default.what,
             kind.memory / process.memory,

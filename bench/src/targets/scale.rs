@@ -18,13 +18,13 @@ const FULL: Filling = Filling { records: 1_000_000, tools: 10_000 };
 const SMOKE: Filling = Filling { records: 20_000, tools: 200 };
 const MOST: f64 = 1.3;
 const IN_FLIGHT: usize = 32;
-const KINDS: [&str; 2] = ["a fresh isolate each", "with reuse"];
+const KINDS: [&str; 2] = ["by default", "with reuse"];
 
 /// The measurements of one instance.
 #[derive(Default)]
 struct Measurements {
     starts: Vec<f64>,
-    /// With a fresh isolate, which is the default, and with reuse.
+    /// By default, and with reuse.
     at_low_load: [Rounds; 2],
     loaded: [Rounds; 2],
     first_calls: Histogram,

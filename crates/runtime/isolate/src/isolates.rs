@@ -33,8 +33,7 @@ impl Isolates {
         if !call::warm_up_hardened(&mut hardened, memory_mb).await.map_err(failed)? {
             return Err(WorkerError::Engine("a hardened realm was changed by a rehearsal".into()));
         }
-        // In a compact heap, processes write to fewer of its pages.
-        hardened.runtime.v8_isolate().low_memory_notification();
+        compact(&mut hardened);
         hardened.suspend();
         Ok(Self { plain, hardened: Some(ManuallyDrop::new(hardened)) })
     }
@@ -57,6 +56,15 @@ impl Isolates {
             _ => self.plain,
         }
     }
+}
+
+/// Processes write to fewer pages of a compact heap.
+fn compact(isolate: &mut Isolate) {
+    let isolate = isolate.runtime.v8_isolate();
+    isolate.low_memory_notification();
+    // The collection sweeps pages only when they are needed, so each process would do it again on
+    // its own copies. These statistics need all pages swept.
+    let _ = isolate.get_heap_code_and_metadata_statistics();
 }
 
 impl From<Isolate> for Isolates {

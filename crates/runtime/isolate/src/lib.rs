@@ -15,6 +15,8 @@ mod engine;
 mod extensions;
 #[cfg(target_os = "linux")]
 pub mod generators;
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+mod heap_holes;
 mod inbox;
 #[cfg_attr(not(target_os = "linux"), allow(dead_code))]
 mod isolate_fork;

@@ -78,6 +78,8 @@ fn fork_for_each_worker(runner: OwnedFd) -> Result<Option<UnixStream>, WorkerErr
     let own_name = nix::sys::prctl::get_name().map_err(|error| WorkerError::Child(error.into()))?;
     let _ = nix::sys::prctl::set_name(NAME);
     let_children_have_all_memory().map_err(WorkerError::Child)?;
+    #[cfg(target_env = "gnu")]
+    crate::heap_holes::fill();
     // Workers of several tenants are forked from here on: the random numbers of one must reveal
     // nothing about another's.
     if !generators::are_unused().map_err(WorkerError::Child)? {

@@ -12,6 +12,9 @@ use crate::execution::speculative_run::takes_at_most;
 /// A larger input is not copied into the event: the tool has its input already.
 const MAX_INPUT_BYTES: usize = 16 * 1024;
 
+/// The field of the context that says so.
+const INPUT_OMITTED: &str = "input_omitted";
+
 /// `input` was removed from the record's context before.
 pub(crate) fn request_event(record: &Breadcrumb, input: &Value) -> Option<TriggerEvent> {
     let input = takes_at_most(MAX_INPUT_BYTES, input).then_some(input);
@@ -53,8 +56,8 @@ struct Context<'r> {
 
 impl Serialize for Context<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let input = self.input.unwrap_or(&Value::Bool(true));
-        let name = if self.input.is_some() { "input" } else { "input_omitted" };
-        serializer.collect_map(self.others.iter().map(|(key, value)| (key.as_str(), value)).chain([(name, input)]))
+        let input = self.input.map_or((INPUT_OMITTED, &Value::Bool(true)), |input| ("input", input));
+        let others = self.others.iter().map(|(key, value)| (key.as_str(), value));
+        serializer.collect_map(others.filter(|(key, _)| *key != input.0).chain([input]))
     }
 }

@@ -402,7 +402,7 @@ fn ping() -> Message {
 fn message(event: &Event, new_as_updated: bool) -> Option<Message> {
     let updated = (new_as_updated && event.kind == EventKind::Created)
         .then(|| Event { kind: EventKind::Updated, ..event.clone() });
-    // A message grows step by step, and so is given the whole text.
+    // Made here, because `json_data` allocates again and again as the message grows.
     let mut text = Vec::with_capacity(USUAL_EVENT);
     let written = serde_json::to_writer(&mut text, updated.as_ref().unwrap_or(event));
     match written.map(|()| String::from_utf8_lossy(&text)) {
