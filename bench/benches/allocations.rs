@@ -33,7 +33,7 @@ use uuid::Uuid;
 #[global_allocator]
 static ALLOCATIONS: Counting = Counting::new();
 
-/// A tenth above the measured number, because how many calls a write has differs.
+/// An eighth above the measured number, because the calls of one write differ in number.
 const MOST_FOR_A_CALL: u64 = 300;
 
 const CLIENTS: usize = 16;

@@ -51,6 +51,16 @@ impl CpuTime {
         }
     }
 
+    /// What one of so many calls took: all of it in milliseconds, and its parts as a note.
+    pub fn of_each(&self, calls: u64) -> (f64, String) {
+        let each = |time: Duration| time.as_secs_f64() * 1e3 / calls.max(1) as f64;
+        let parts = [self.server, self.postgres, self.workers].map(each);
+        let [server, postgres, workers] = parts;
+        let note =
+            format!("server and runner {server:.2} ms, Postgres {postgres:.2} ms, sandbox workers {workers:.2} ms");
+        (parts.iter().sum(), note)
+    }
+
     pub fn add(&mut self, more: &Self) {
         self.server += more.server;
         self.postgres += more.postgres;

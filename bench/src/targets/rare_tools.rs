@@ -9,7 +9,7 @@ use rcrt_load::Row;
 use serde_json::json;
 
 use crate::instance::{Answers, CpuTime, Instance, adding, proportional_bytes, tree};
-use crate::run::{Run, millis};
+use crate::run::Run;
 
 const SECTION: &str = "1,000 tools called once";
 const TOOLS: usize = 1_000;
@@ -43,42 +43,20 @@ pub async fn run(run: &mut Run) -> anyhow::Result<()> {
             kind.round(in_a_round).await?;
         }
     }
-    let calls = (in_a_round * ROUNDS) as f64;
-    let spent = |kind: &Kind| millis(kind.spent.server + kind.spent.postgres + kind.spent.workers) / calls;
-    let (process, default) = (&kinds[0], &kinds[1]);
+    let calls = (in_a_round * ROUNDS) as u64;
+    let process = &kinds[0];
+    let base = process.spent.of_each(calls).0;
     for kind in &kinds {
-        let parts = [kind.spent.server, kind.spent.postgres, kind.spent.workers].map(|time| millis(time) / calls);
-        let ratio = spent(kind) / spent(process);
-        run.push(
-            limited(
-                Row::new(SECTION, format!("{}: processor time of a call", kind.what), spent(kind), "ms")
-                    .ratio(spent(process), process.what),
-                kind.what == default.what,
-                ratio,
-            )
-            .note(format!(
-                "server and runner {:.2} ms, Postgres {:.2} ms, sandbox workers {:.2} ms",
-                parts[0], parts[1], parts[2]
-            )),
-        );
+        let (each, parts) = kind.spent.of_each(calls);
+        run.push(kind.row("processor time of a call", each, base, "ms").note(parts));
     }
     for kind in &kinds {
-        run.push(limited(
-            Row::new(SECTION, format!("{}: memory of the system after the last call", kind.what), kind.memory, "MB")
-                .ratio(process.memory, process.what),
-            kind.what == default.what,
-            kind.memory / process.memory,
-        ));
+        run.push(kind.row("memory of the system after the last call", kind.memory, process.memory, "MB"));
     }
     for kind in kinds {
         kind.instance.stop().await?;
     }
     Ok(())
-}
-
-/// Gives the row of the default its target.
-fn limited(row: Row, is_default: bool, ratio: f64) -> Row {
-    if is_default { row.target(format!("≤ {MOST} × {}", KINDS[0].0), ratio <= MOST) } else { row }
 }
 
 async fn prepare(run: &mut Run, number: usize, what: &'static str, isolation: Isolation) -> anyhow::Result<Kind> {
@@ -94,6 +72,13 @@ async fn prepare(run: &mut Run, number: usize, what: &'static str, isolation: Is
 }
 
 impl Kind {
+    /// `base`: the value of a process for each call. The default has a target.
+    fn row(&self, what: &str, value: f64, base: f64, unit: &'static str) -> Row {
+        let [(process, _), (default, _)] = KINDS;
+        let row = Row::new(SECTION, format!("{}: {what}", self.what), value, unit).ratio(base, process);
+        if self.what == default { row.target(format!("≤ {MOST} × {process}"), value <= MOST * base) } else { row }
+    }
+
     /// Calls as many tools that were not called before.
     async fn round(&mut self, calls: usize) -> anyhow::Result<()> {
         let answers = Answers::follow(&self.instance).await?;

@@ -101,16 +101,12 @@ pub async fn run(run: &mut Run) -> anyhow::Result<()> {
         }
     }
     for (name, spent, calls) in spent {
-        let each = |time: Duration| format!("{:.2} ms", millis(time) / calls.max(1) as f64);
-        let CpuTime { server, postgres, workers } = spent.instance;
-        let all = millis(server + postgres + workers + spent.client) / calls.max(1) as f64;
-        run.push(Row::new(SECTION, format!("RCRT, {name}: processor time of a call"), all, "ms").note(format!(
-            "server and runner {}, Postgres {}, sandbox workers {}, the client {}",
-            each(server),
-            each(postgres),
-            each(workers),
-            each(spent.client)
-        )));
+        let (instance, parts) = spent.instance.of_each(calls);
+        let client = millis(spent.client) / calls.max(1) as f64;
+        run.push(
+            Row::new(SECTION, format!("RCRT, {name}: processor time of a call"), instance + client, "ms")
+                .note(format!("{parts}, the client {client:.2} ms")),
+        );
     }
     Ok(())
 }

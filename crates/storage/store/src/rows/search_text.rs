@@ -11,10 +11,10 @@ use uuid::Uuid;
 const MAX_CONTEXT_WORDS: usize = 16 * 1024;
 /// The same for a request or a response: their words are made and indexed with each call.
 const MAX_CALL_WORDS: usize = 4 * 1024;
-/// Bytes that most of them fit into.
-const USUAL_CALL_WORDS: usize = 128;
 /// How many bytes of numbers are added to these. A result can have very many.
 const MAX_NUMBERS: usize = 2 * 1024;
+/// Bytes that the words of most requests and responses fit into.
+const USUAL_CALL_WORDS: usize = 128;
 /// What the runtime adds to a response, and a trace to a request: ids and times, which are not
 /// looked up by word. The tag `request:…` has the request's id, and is looked up as a tag.
 const NOT_SEARCHED: [&str; 4] = ["metadata", "request_id", "timestamp", "traceparent"];
