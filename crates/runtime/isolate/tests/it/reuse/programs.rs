@@ -145,10 +145,14 @@ fn the_next_call_sees_nothing_of_what_generated_scripts_leave() {
         let calls = Calls::of(SCRIPT).await;
         let targets = targets();
         let mut numbers = Numbers(seed());
-        calls.value(Value::Null).await;
-        // The first call in a process that is prepared for others.
-        let (clean, lines) = look(&calls).await.unwrap();
-        assert!(clean["objects"].as_u64().unwrap() > 1000, "{clean}");
+        // The first call of a tool has a process of its own, the next ones a prepared one. When
+        // processes in a row could not be kept, some calls have their own again.
+        let own = look(&calls).await.unwrap();
+        let prepared = look(&calls).await.unwrap();
+        for (found, _) in [&own, &prepared] {
+            assert!(found["objects"].as_u64().unwrap() > 1000, "{found}");
+        }
+        assert_ne!(own, prepared);
         let (mut reused, mut process) = (0, calls.process());
         for number in 0..SCRIPTS {
             let script = script(&mut numbers, &targets, number);
@@ -157,7 +161,8 @@ fn the_next_call_sees_nothing_of_what_generated_scripts_leave() {
             // It may fail in any way.
             let _ = run_in(&calls.sandbox, leaves).await;
             let seen = look(&calls).await.unwrap_or_else(|failure| panic!("after {script}: {failure}"));
-            assert_eq!(seen, (clean.clone(), lines.clone()), "after script {number}: {script}");
+            let is_clean = seen == own || seen == prepared;
+            assert!(is_clean, "after script {number}: {script}\nfound {seen:?}, not {own:?} or {prepared:?}");
             let now = calls.process();
             reused += usize::from(now == process);
             process = now;
