@@ -23,6 +23,9 @@ pub struct StreamOptions {
     /// The interval of pings. Clients treat a stream as dead after three times 15 seconds of
     /// silence.
     pub ping_every: Duration,
+    /// How long a stream can continue at the shutdown until it has sent the events so far, which
+    /// may wait for another transaction to end. Shorter than the time to drain.
+    pub flush_time: Duration,
     /// Sends a new record as `breadcrumb.updated`, as RCRT does, because some of its clients listen
     /// only for that. Not on streams with `all`.
     pub new_as_updated: bool,
@@ -30,7 +33,13 @@ pub struct StreamOptions {
 
 impl Default for StreamOptions {
     fn default() -> Self {
-        Self { most_per_tenant: 2000, most_per_agent: 500, ping_every: Duration::from_secs(15), new_as_updated: false }
+        Self {
+            most_per_tenant: 2000,
+            most_per_agent: 500,
+            ping_every: Duration::from_secs(15),
+            flush_time: Duration::from_secs(5),
+            new_as_updated: false,
+        }
     }
 }
 

@@ -41,9 +41,6 @@ use crate::routes::replies::{NoStore, NoStoreReply};
 
 /// The time after which the subscribers of a server that stops reconnect.
 const RECONNECT_DELAY: Duration = Duration::from_secs(1);
-/// How long a stream can continue at the shutdown until it has sent the events so far, which may
-/// wait for another transaction to end. Shorter than the default time to drain.
-const FLUSH_TIME: Duration = Duration::from_secs(5);
 /// Bytes that most events fit into.
 const USUAL_EVENT: usize = 1024;
 /// Without it, a proxy that buffers responses would hold back every event.
@@ -319,7 +316,7 @@ impl SubscriberStream {
             tokio::select! {
                 () = self.state.shutdown.cancelled(), if self.last.is_none() => {
                     self.last = Some(self.caller.store.newest_committed_event().await.unwrap_or(self.passed));
-                    self.ends = Some(Instant::now() + FLUSH_TIME);
+                    self.ends = Some(Instant::now() + self.state.stream_options.flush_time);
                 }
                 () = passed(self.ends) => match self.last {
                     None => return None,

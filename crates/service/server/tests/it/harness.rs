@@ -149,6 +149,9 @@ impl World {
         let listener = TcpListener::bind(listen).await.unwrap();
         let base = format!("http://127.0.0.1:{}", listener.local_addr().unwrap().port());
         let mut options = ServerOptions::new(listener, auth, key());
+        // The transactions of other tests delay events, too.
+        options.streams.flush_time = PATIENCE;
+        options.limits.drain_time = PATIENCE;
         set(&mut options);
         let server = Server::new(options, schemas.clone()).unwrap();
         let draining = server.draining();

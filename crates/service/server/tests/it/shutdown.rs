@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use rcrt_breadcrumb::Role;
 use serde_json::json;
 use sqlx::Connection;
@@ -145,5 +147,25 @@ async fn a_stream_that_closes_waits_for_events_behind_an_older_transaction() {
         received.push_str(std::str::from_utf8(&chunk).unwrap());
     }
     assert_eq!(received.matches("breadcrumb.created").count(), 1, "{received}");
+    world.close().await;
+}
+
+#[tokio::test]
+async fn a_stream_closes_even_if_an_older_transaction_does_not_end() {
+    let world = World::start_as(|options| options.streams.flush_time = Duration::from_millis(1)).await;
+    let token = world.token(&Role::ALL).await;
+    let mut stream = world.request("GET", "/events/stream", &token).send().await.unwrap();
+    assert!(stream.chunk().await.unwrap().is_some());
+    let mut admin = world.admin().await;
+    let mut older = admin.begin().await.unwrap();
+    sqlx::query("SELECT pg_current_xact_id()").execute(&mut *older).await.unwrap();
+    world.create(&token, note("held back")).await;
+    world.shutdown.cancel();
+    let mut received = String::new();
+    while let Some(chunk) = stream.chunk().await.unwrap() {
+        received.push_str(std::str::from_utf8(&chunk).unwrap());
+    }
+    assert!(received.contains("the server is stopping") && !received.contains("breadcrumb.created"), "{received}");
+    older.rollback().await.unwrap();
     world.close().await;
 }
