@@ -28,6 +28,8 @@ struct Measurements {
     at_low_load: [Rounds; 2],
     loaded: [Rounds; 2],
     first_calls: Histogram,
+    /// Reads of one tool's entry in the catalog.
+    entries: Histogram,
     memory_mb: f64,
 }
 
@@ -72,16 +74,20 @@ pub async fn run(run: &mut Run) -> anyhow::Result<()> {
     }
     for round in 0..run.times(3).max(1) {
         for ((instance, calls), found) in instances.iter().zip(&calls).zip([&mut of_empty, &mut of_full]) {
+            let client = instance.client();
             for ((calls, at_low_load), loaded) in calls.iter().zip(&mut found.at_low_load).zip(&mut found.loaded) {
                 at_low_load.add(&run.at_low_load(calls.clone(), run.seconds(10)).await);
                 loaded.add(&run.closed(calls.clone(), IN_FLIGHT, Duration::from_secs(1), run.seconds(8)).await);
             }
             for number in 0..run.times(10) {
                 let name = format!("bench-first-{round}-{number}");
-                let tool = adding(&name, Isolation::Call).add(&instance.client()).await?;
+                let tool = adding(&name, Isolation::Call).add(&client).await?;
                 let begun = Instant::now();
                 calls[0].answers.call(&tool, json!({"a": 1, "b": 2})).await.map_err(anyhow::Error::msg)?;
                 found.first_calls.record(begun.elapsed());
+                let begun = Instant::now();
+                client.tool(&tool).await?;
+                found.entries.record(begun.elapsed());
             }
         }
     }
@@ -111,6 +117,8 @@ pub async fn run(run: &mut Run) -> anyhow::Result<()> {
             compare(&format!("latency at low load, {kind}, {name}"), "ms", of_empty, of_full, true, false);
         }
     }
+    let entries = (millis(empty.entries.quantile(0.5)), millis(full.entries.quantile(0.5)));
+    compare("catalog entry of a tool, p50", "ms", entries.0, entries.1, true, false);
     let first_calls = (millis(empty.first_calls.quantile(0.5)), millis(full.first_calls.quantile(0.5)));
     compare("first call of a tool, p50", "ms", first_calls.0, first_calls.1, true, false);
     compare("start of an installed system", "s", median(empty.starts), median(full.starts), true, false);

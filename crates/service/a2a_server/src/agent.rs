@@ -107,7 +107,8 @@ impl A2aAgent {
     /// The card with the skills that this caller can use. `url`: of the interface.
     pub async fn extended_card(&self, url: &str) -> Result<Value, A2aError> {
         let settings = self.settings().await?;
-        let catalog = self.catalog().await.map_err(from_store)?;
+        let catalog = Catalog::read(&*self.tenant).await.map_err(from_store)?;
+        let catalog = self.callable(catalog).await.map_err(from_store)?;
         Ok(card(&Card { settings: &settings, catalog: &catalog, url }))
     }
 
@@ -117,8 +118,8 @@ impl A2aAgent {
     }
 
     /// The tools that the caller can call.
-    async fn catalog(&self) -> Result<Catalog, StoreError> {
-        let catalog = Catalog::read(&*self.tenant).await?.unwrap_or_default();
+    async fn callable(&self, catalog: Option<Catalog>) -> Result<Catalog, StoreError> {
+        let catalog = catalog.unwrap_or_default();
         let catalog = match self.store.allowed_tools().await? {
             Some(allowed) => catalog.for_allowed(&allowed),
             None => catalog,
@@ -148,7 +149,12 @@ impl A2aAgent {
         let settings = self.settings().await?;
         let tool = skill::chosen(send, &settings)?;
         let is_text = message.parts.iter().all(|part| part.text.is_some());
-        let catalog = if is_text { self.catalog().await.map_err(from_store)? } else { Catalog::default() };
+        let catalog = if is_text {
+            let catalog = Catalog::read_with(&*self.tenant, tool).await.map_err(from_store)?;
+            self.callable(catalog).await.map_err(from_store)?
+        } else {
+            Catalog::default()
+        };
         let input = skill::input(message, catalog.find(tool).map(|tool| &tool.parameters))?;
         // The same for each repetition of the message, so that it gets the same task.
         let digest = hex(&Sha256::digest(json!([self.identity.agent_id, message]).to_string()));

@@ -26,6 +26,9 @@ pub trait Principal: Send + Sync + 'static {
     /// The tools that the agent can call, sorted by name.
     async fn catalog(&self) -> Result<Catalog, StoreError>;
 
+    /// The same, but if a tool has this as its own name, others can be missing.
+    async fn catalog_with(&self, tool: &str) -> Result<Catalog, StoreError>;
+
     /// An error if the agent has no role that can write and cancel requests. A store that is
     /// reached over HTTP checks that itself.
     fn check_requester(&self) -> Result<(), StoreError> {

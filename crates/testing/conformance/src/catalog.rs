@@ -63,6 +63,28 @@ pub async fn a_catalog_is_read_back_unchanged(harness: &impl Harness) {
     assert_eq!(Catalog::read(&*agent.store).await.unwrap(), Some(catalog));
 }
 
+pub async fn a_tool_is_read_without_the_others(harness: &impl Harness) {
+    let agent = alone(harness).await;
+    assert_eq!(Catalog::read_with(&*agent.store, "tool_0").await.unwrap(), None);
+    let tools = (0..60).map(|n| tool(&format!("tool_{n}"), &"x".repeat(10_000))).collect();
+    let catalog = Catalog::new(tools, vec![waiting("needs_key")]);
+    let parts = catalog.records().len();
+    assert!(parts >= 8, "{parts}");
+    write(&agent, &catalog).await;
+    let mut read = 0;
+    for one in &catalog.tools {
+        let found = Catalog::read_with(&*agent.store, &one.name).await.unwrap().unwrap();
+        assert_eq!(found.find(&one.name), Some(one));
+        read += found.tools.len();
+    }
+    let of_all = catalog.tools.len() * catalog.tools.len();
+    assert!(read < of_all / 4, "{read} of {of_all}");
+    let found = Catalog::read_with(&*agent.store, "needs_key").await.unwrap().unwrap();
+    assert_eq!(found.find_waiting("needs_key"), catalog.find_waiting("needs_key"));
+    // No part has this name, so it can be another name of any tool.
+    assert_eq!(Catalog::read_with(&*agent.store, "unknown").await.unwrap(), Some(catalog.clone()));
+}
+
 pub async fn the_newest_catalog_entry_of_a_tool_counts(harness: &impl Harness) {
     let agent = alone(harness).await;
     let before = Catalog::new(vec![tool("a", "old"), tool("b", "old")], vec![]);

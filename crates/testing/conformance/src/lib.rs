@@ -176,6 +176,7 @@ macro_rules! suite {
             ],
             catalog: [
                 a_catalog_is_read_back_unchanged,
+                a_tool_is_read_without_the_others,
                 the_newest_catalog_entry_of_a_tool_counts,
             ],
             secrets: [

@@ -84,7 +84,7 @@ fn record(number: usize, part: CatalogPart) -> NewBreadcrumb {
     NewBreadcrumb {
         title: "Tools on offer".into(),
         context,
-        tags: vec![Catalog::TAG.into(), format!("{}{number}", Catalog::PART_TAG)],
+        tags: vec![Catalog::TAG.into(), tag(number)],
         schema_name: Some(TOOL_CATALOG.into()),
         ..NewBreadcrumb::default()
     }
@@ -136,47 +136,82 @@ fn waits(tool: &Waiting) -> Value {
     json!(Waiting { missing_requirements: few, ..tool.clone() })
 }
 
+fn tag(part: usize) -> String {
+    format!("{}{part}", Catalog::PART_TAG)
+}
+
+/// The parts with one of these tags, or all parts if there are no tags, newest first.
+fn query(any_tags: Vec<String>, include_context: bool) -> BreadcrumbQuery {
+    let all_tags = vec![Catalog::TAG.into()];
+    let selector = Selector { all_tags, any_tags, schema_name: Some(TOOL_CATALOG.into()), ..Selector::default() };
+    BreadcrumbQuery { selector, limit: PAGE, offset: 0, include_context }
+}
+
 pub(super) async fn read(store: &(impl Records + ?Sized)) -> Result<Option<Catalog>, StoreError> {
-    let mut query = BreadcrumbQuery {
-        selector: Selector {
-            all_tags: vec![Catalog::TAG.into()],
-            schema_name: Some(TOOL_CATALOG.into()),
-            ..Selector::default()
-        },
-        limit: PAGE,
-        offset: 0,
-        include_context: true,
-    };
-    let mut entries: BTreeMap<String, CatalogEntry> = BTreeMap::new();
+    let mut query = query(Vec::new(), true);
+    let mut entries = Entries::default();
     let mut is_there = false;
     loop {
         let page = store.list(&query).await?;
         let more = page.len() as u64 == u64::from(PAGE);
-        // Newest first. If two parts have the same name, because a runner is dividing the catalog
-        // again, the newer one is right.
         for item in page.into_iter().filter(|item| Catalog::part_tag(&item.tags).is_some()) {
             is_there = true;
-            let Some(mut context) = item.context else { continue };
-            for tool in list::<Registration>(context.remove("tools")) {
-                entries.entry(tool.name.clone()).or_insert(CatalogEntry::Offered(tool));
-            }
-            for tool in list::<Waiting>(context.remove("waiting")) {
-                entries.entry(tool.name.clone()).or_insert(CatalogEntry::Waiting(tool));
-            }
+            entries.add(item.context.unwrap_or_default());
         }
         if !more {
             break;
         }
         query.offset += PAGE;
     }
-    let mut catalog = Catalog::default();
-    for entry in entries.into_values() {
-        match entry {
-            CatalogEntry::Offered(tool) => catalog.tools.push(tool),
-            CatalogEntry::Waiting(tool) => catalog.waiting.push(tool),
+    Ok(is_there.then(|| entries.into_catalog()))
+}
+
+/// Reads only the part of this name: of those that can have it, the one of the largest division.
+/// `None` if there is none.
+pub(super) async fn read_part_of(store: &(impl Records + ?Sized), name: &str) -> Result<Option<Catalog>, StoreError> {
+    // The number of parts is a power of two.
+    let counts = std::iter::successors(Some(1), |count| Some(count * 2)).take_while(|count| *count <= MAX_PARTS);
+    let mut parts: Vec<usize> = counts.map(|count| part_of(name, count)).collect();
+    parts.dedup();
+    let tags: Vec<String> = parts.into_iter().map(tag).collect();
+    let rows = store.list(&query(tags.clone(), false)).await?;
+    let of_largest = tags.iter().rev().find_map(|tag| rows.iter().find(|row| row.tags.contains(tag)));
+    let Some(row) = of_largest else { return Ok(None) };
+    let mut entries = Entries::default();
+    match store.get(row.id).await {
+        Ok(part) => entries.add(part.context),
+        Err(StoreError::NotFound { .. }) => return Ok(None),
+        Err(error) => return Err(error),
+    }
+    Ok(Some(entries.into_catalog()))
+}
+
+/// The entries of some parts, by name.
+#[derive(Default)]
+struct Entries(BTreeMap<String, CatalogEntry>);
+
+impl Entries {
+    /// Newest first. If two parts have the same name, because a runner is dividing the catalog
+    /// again, the newer one is right.
+    fn add(&mut self, mut context: Map<String, Value>) {
+        for tool in list::<Registration>(context.remove("tools")) {
+            self.0.entry(tool.name.clone()).or_insert(CatalogEntry::Offered(tool));
+        }
+        for tool in list::<Waiting>(context.remove("waiting")) {
+            self.0.entry(tool.name.clone()).or_insert(CatalogEntry::Waiting(tool));
         }
     }
-    Ok(is_there.then_some(catalog))
+
+    fn into_catalog(self) -> Catalog {
+        let mut catalog = Catalog::default();
+        for entry in self.0.into_values() {
+            match entry {
+                CatalogEntry::Offered(tool) => catalog.tools.push(tool),
+                CatalogEntry::Waiting(tool) => catalog.waiting.push(tool),
+            }
+        }
+        catalog
+    }
 }
 
 /// The valid entries. What another program wrote in another shape is skipped.

@@ -16,7 +16,7 @@ use crate::errors;
 
 /// The tool with this name, which can be its name in a format for models.
 pub(crate) async fn find(principal: &dyn Principal, name: &str) -> Result<Registration, ErrorData> {
-    let catalog = principal.catalog().await.map_err(errors::of_store)?;
+    let catalog = principal.catalog_with(name).await.map_err(errors::of_store)?;
     let (why, nearest) = match catalog.entry(name) {
         Some(CatalogEntry::Offered(tool)) => match tool.removal(Utc::now()) {
             None => return Ok(tool),

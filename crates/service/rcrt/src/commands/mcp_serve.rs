@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use clap::Args;
-use rcrt_breadcrumb::{BreadcrumbQuery, Breadcrumbs, Catalog, Records, StoreError, schema_names};
+use rcrt_breadcrumb::{BreadcrumbQuery, Breadcrumbs, Catalog, CatalogEntry, Records, StoreError, schema_names};
 use rcrt_client::Client;
 use rcrt_mcp_server::{Principal, serve_stdio};
 use tokio_util::sync::CancellationToken;
@@ -82,6 +82,14 @@ impl Principal for Agent {
 
     async fn catalog(&self) -> Result<Catalog, StoreError> {
         self.client.tools().await
+    }
+
+    async fn catalog_with(&self, tool: &str) -> Result<Catalog, StoreError> {
+        match self.client.tool(tool).await {
+            Ok(CatalogEntry::Offered(tool)) => Ok(Catalog::new(vec![tool], Vec::new())),
+            Ok(CatalogEntry::Waiting(tool)) => Ok(Catalog::new(Vec::new(), vec![tool])),
+            Err(_) => self.catalog().await,
+        }
     }
 
     fn session(&self) -> &str {

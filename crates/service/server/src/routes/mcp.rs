@@ -222,6 +222,11 @@ impl Principal for McpCaller {
         Ok(catalog.for_profile(self.caller.identity.profile).without_removed(Utc::now()))
     }
 
+    async fn catalog_with(&self, tool: &str) -> Result<Catalog, StoreError> {
+        let catalog = self.state.allowed_catalog_with(&self.caller, tool).await?;
+        Ok(catalog.for_profile(self.caller.identity.profile).without_removed(Utc::now()))
+    }
+
     fn check_requester(&self) -> Result<(), StoreError> {
         REQUESTERS.check(&self.caller.identity)
     }

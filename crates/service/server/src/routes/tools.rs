@@ -89,10 +89,10 @@ pub async fn get(
 ) -> Reply<Value> {
     let format = query.take_as("format", ToolFormat::NAMES, ToolFormat::Rcrt);
     query.finish()?;
-    let (whole, allowed) = (state.whole_catalog(&caller).await?, caller.store.allowed_tools().await?);
+    let (found, allowed) = (state.catalog_with(&caller, &name).await?, caller.store.allowed_tools().await?);
     // As for a call: a list of names alone does not say whether other tools exist.
-    let is_not_listed = allowed.as_ref().is_some_and(|list| list.denies_name(&name) || whole.entry(&name).is_some());
-    let catalog = limited(whole, allowed.as_ref());
+    let is_not_listed = allowed.as_ref().is_some_and(|list| list.denies_name(&name) || found.entry(&name).is_some());
+    let catalog = limited(found, allowed.as_ref());
     let profile = caller.identity.profile;
     let entry = catalog.entry(&name);
     let catalog = catalog.for_profile(profile);
@@ -154,11 +154,21 @@ impl ServerState {
     }
 
     async fn whole_catalog(&self, caller: &Caller) -> Result<Catalog, StoreError> {
-        let catalog = if Role::read_only_own_calls(&caller.identity.roles) {
-            Catalog::read(&*self.tenant_store(caller)).await?
-        } else {
-            Catalog::read(&*caller.store).await?
-        };
-        Ok(catalog.unwrap_or_default())
+        Ok(Catalog::read(&*self.catalog_store(caller)).await?.unwrap_or_default())
+    }
+
+    /// The part of the catalog with this tool, or all of it if no tool has this as its own name.
+    async fn catalog_with(&self, caller: &Caller, tool: &str) -> Result<Catalog, StoreError> {
+        Ok(Catalog::read_with(&*self.catalog_store(caller), tool).await?.unwrap_or_default())
+    }
+
+    /// The same of the tools on the caller's allow list.
+    pub async fn allowed_catalog_with(&self, caller: &Caller, tool: &str) -> Result<Catalog, StoreError> {
+        let catalog = self.catalog_with(caller, tool).await?;
+        Ok(limited(catalog, caller.store.allowed_tools().await?.as_ref()))
+    }
+
+    fn catalog_store(&self, caller: &Caller) -> Arc<dyn Breadcrumbs> {
+        if Role::read_only_own_calls(&caller.identity.roles) { self.tenant_store(caller) } else { caller.store.clone() }
     }
 }

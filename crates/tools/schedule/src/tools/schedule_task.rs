@@ -224,7 +224,7 @@ async fn refuse_invalid_input(
     input: Option<&Value>,
     now: DateTime<Utc>,
 ) -> Result<(), ToolFailure> {
-    let Some(catalog) = Catalog::read(store).await.map_err(store_failed)? else { return Ok(()) };
+    let Some(catalog) = Catalog::read_with(store, tool).await.map_err(store_failed)? else { return Ok(()) };
     if let Some(registration) = catalog.find(tool) {
         if let Some(why) = registration.removal(now) {
             return Err(invalid("tool", why));
