@@ -146,8 +146,8 @@ impl Catalog {
         parts::read(store).await
     }
 
-    /// Reads the part of this tool, which is as fast beside any number of tools. If the part does
-    /// not have it, reads the whole catalog: the name can be one that a format made.
+    /// Reads the part of this tool. If the part does not have it, reads the whole catalog, because
+    /// the name can be one that a format made.
     pub async fn read_with(store: &(impl Records + ?Sized), tool: &str) -> Result<Option<Self>, StoreError> {
         match parts::read_part_of(store, tool).await? {
             Some(part) if part.find(tool).is_some() || part.find_waiting(tool).is_some() => Ok(Some(part)),

@@ -166,8 +166,8 @@ pub(super) async fn read(store: &(impl Records + ?Sized)) -> Result<Option<Catal
     Ok(is_there.then(|| entries.into_catalog()))
 }
 
-/// Reads only the part of this name: of those that can have it, the one of the largest division.
-/// `None` if there is none.
+/// Reads only the part of this name. `None` if there is none. Of several it is the one of the most
+/// parts, so while a runner divides the catalog into fewer parts, it is the one from before.
 pub(super) async fn read_part_of(store: &(impl Records + ?Sized), name: &str) -> Result<Option<Catalog>, StoreError> {
     // The number of parts is a power of two.
     let counts = std::iter::successors(Some(1), |count| Some(count * 2)).take_while(|count| *count <= MAX_PARTS);

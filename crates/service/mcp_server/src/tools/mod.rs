@@ -26,6 +26,7 @@ pub(crate) async fn find(principal: &dyn Principal, name: &str) -> Result<Regist
             (format!("{name} cannot be called yet. {}", waiting.missing_requirements.join(" ")), Vec::new())
         }
         None => {
+            let catalog = principal.catalog().await.map_err(errors::of_store)?;
             let nearest = nearest_names(name, catalog.names());
             let hint = if nearest.is_empty() { String::new() } else { format!("; similar: {}", nearest.join(", ")) };
             (format!("there is no tool {name:?} that this agent can call{hint}"), nearest)

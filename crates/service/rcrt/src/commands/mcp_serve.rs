@@ -88,6 +88,7 @@ impl Principal for Agent {
         match self.client.tool(tool).await {
             Ok(CatalogEntry::Offered(tool)) => Ok(Catalog::new(vec![tool], Vec::new())),
             Ok(CatalogEntry::Waiting(tool)) => Ok(Catalog::new(Vec::new(), vec![tool])),
+            // The list has the similar names. Another error occurs again.
             Err(_) => self.catalog().await,
         }
     }

@@ -155,6 +155,33 @@ async fn tools_are_ranked_for_a_text_among_those_that_the_caller_can_call() {
     world.close().await;
 }
 
+/// The others are in other parts of the catalog.
+#[tokio::test]
+async fn one_of_many_tools_is_read_as_one_of_few() {
+    let world = World::start().await;
+    let (few, many) = (world.tenant().await, world.tenant().await);
+    let Catalog { mut tools, waiting } = catalog();
+    let long = |number| Registration { description: "x".repeat(3000), ..tool(&format!("ledger_{number}")) };
+    tools.extend((0..200).map(long));
+    let whole = Catalog::new(tools, waiting);
+    assert!(whole.records().len() >= 16, "{} parts", whole.records().len());
+    offer(&world, few).await;
+    publish(&world, many, &whole).await;
+    let made = ToolFormat::OpenAi.name("weather.now");
+    for profile in [Profile::Main, Profile::Subagent] {
+        let (_, of_few) = world.agent_of(few, &[Role::Emitter], profile).await;
+        let (_, of_many) = world.agent_of(many, &[Role::Emitter], profile).await;
+        for name in ["echo", "weather.now", &made, "web_search", "say", "cancel_scheduled_task", "ecko"] {
+            for format in ToolFormat::ALL {
+                let path = format!("/tools/{name}?format={format}");
+                let (expected, found) = (world.get(&path, &of_few).await, world.get(&path, &of_many).await);
+                assert_eq!((found.status, found.json()), (expected.status, expected.json()), "{path}");
+            }
+        }
+    }
+    world.close().await;
+}
+
 /// An application that gives the tools to a model itself.
 #[tokio::test]
 async fn a_model_is_offered_five_of_three_thousand_tools() {

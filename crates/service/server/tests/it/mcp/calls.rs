@@ -1,6 +1,8 @@
 //! Calls of tools.
 
-use rcrt_breadcrumb::{ErrorCode, NewBreadcrumb, Registration, Role, ToolFailure, ToolResponse};
+use rcrt_breadcrumb::{
+    AllowedTools, ErrorCode, NewAgent, NewBreadcrumb, Profile, Registration, Role, Tenancy, ToolFailure, ToolResponse,
+};
 use serde_json::{Value, json};
 
 use super::client::{self, Messages, answer, error, modern, result, with_capabilities};
@@ -70,6 +72,30 @@ async fn a_failure_is_a_result_and_an_unknown_tool_an_error() {
     let (_, reader) = scene.world.agent(scene.tenant, &[Role::Subscriber]).await;
     let denied = result(modern(&scene.world, &reader, "tools/call", json!({"name": "echo"}))).await;
     assert!(denied["content"][0]["text"].as_str().unwrap().starts_with("PermissionDenied: "), "{denied}");
+    scene.world.close().await;
+}
+
+/// The tools are in several parts of the catalog.
+#[tokio::test]
+async fn a_call_of_a_tool_that_is_not_allowed_names_similar_ones() {
+    let tool = |number| Registration {
+        description: "x".repeat(3000),
+        ..client::tool(&format!("weather_{number}"), json!({"type": "object"}))
+    };
+    let mut scene = client::scene((0..200).map(tool).collect()).await;
+    let allowed = AllowedTools { names: vec!["weather_10".into()], ..AllowedTools::default() };
+    let (name, roles) = ("caller".to_owned(), vec![Role::Caller]);
+    let agent = NewAgent { name, roles, profile: Profile::Main, tools: Some(allowed) };
+    let caller = scene.world.store.create_agent(scene.tenant, None, agent).await.unwrap().agent;
+    let token = scene.world.token_of(scene.tenant, caller.id, Role::Caller);
+    for denied in ["weather_11", "weather_12", "weather_13", "weather_14"] {
+        let (_, refused) = error(modern(&scene.world, &token, "tools/call", json!({"name": denied}))).await;
+        assert_eq!(refused["data"]["nearest"], json!(["weather_10"]), "{refused}");
+    }
+    let asking = tokio::spawn(result(modern(&scene.world, &token, "tools/call", json!({"name": "weather_10"}))));
+    let claim = scene.hand.claim().await;
+    scene.hand.answer(&claim, Ok(json!({"rain": false}))).await;
+    assert_eq!(asking.await.unwrap()["structuredContent"], json!({"rain": false}));
     scene.world.close().await;
 }
 
