@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use rcrt_breadcrumb::Role;
 use serde_json::json;
-use sqlx::Connection;
+use sqlx::{Connection, PgConnection};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
@@ -11,6 +11,22 @@ use tokio::{
 use uuid::Uuid;
 
 use crate::harness::{World, note, request_for, response};
+
+/// What a stream sends until it closes.
+async fn rest_of(mut stream: reqwest::Response) -> String {
+    let mut received = String::new();
+    while let Some(chunk) = stream.chunk().await.unwrap() {
+        received.push_str(std::str::from_utf8(&chunk).unwrap());
+    }
+    received
+}
+
+/// A connection whose transaction delays the events of later ones until it closes.
+async fn older_transaction(world: &World) -> PgConnection {
+    let mut connection = world.admin().await;
+    sqlx::raw_sql("BEGIN; SELECT pg_current_xact_id()").execute(&mut connection).await.unwrap();
+    connection
+}
 
 #[tokio::test]
 async fn streams_close_and_requests_in_progress_finish() {
@@ -34,10 +50,7 @@ async fn streams_close_and_requests_in_progress_finish() {
     assert!(asked.starts_with(b"HTTP/1.1 100 Continue"));
 
     world.shutdown.cancel();
-    let mut last = String::new();
-    while let Some(chunk) = stream.chunk().await.unwrap() {
-        last.push_str(std::str::from_utf8(&chunk).unwrap());
-    }
+    let last = rest_of(stream).await;
     assert!(last.contains("retry: 1000") || last.contains("retry:1000"), "{last}");
     half.write_all(body.as_bytes()).await.unwrap();
     let mut answer = String::new();
@@ -100,10 +113,7 @@ async fn a_server_that_stops_waits_for_running_calls_of_agents_with_a_stream() {
     while world.get("/health", "").await.status.as_u16() != 503 {}
     world.post("/calls/start", &runner, json!({"lease": lease, "max_attempts": 1})).await.ok();
     world.post("/calls/complete", &runner, json!({"lease": lease, "response": response()})).await.ok();
-    let mut received = String::new();
-    while let Some(chunk) = stream.chunk().await.unwrap() {
-        received.push_str(std::str::from_utf8(&chunk).unwrap());
-    }
+    let received = rest_of(stream).await;
     assert!(received.contains("tool.response.v1"), "{received}");
     world.close().await;
 }
@@ -119,10 +129,7 @@ async fn a_stream_that_closes_has_all_events_until_the_shutdown() {
         world.create(&token, note(&format!("note {number}"))).await;
     }
     world.shutdown.cancel();
-    let mut received = String::new();
-    while let Some(chunk) = stream.chunk().await.unwrap() {
-        received.push_str(std::str::from_utf8(&chunk).unwrap());
-    }
+    let received = rest_of(stream).await;
     assert_eq!(received.matches("breadcrumb.created").count(), 50, "{received}");
     world.close().await;
 }
@@ -134,18 +141,13 @@ async fn a_stream_that_closes_waits_for_events_behind_an_older_transaction() {
     let token = world.token(&Role::ALL).await;
     let mut stream = world.request("GET", "/events/stream", &token).send().await.unwrap();
     assert!(stream.chunk().await.unwrap().is_some());
-    let mut admin = world.admin().await;
-    let mut older = admin.begin().await.unwrap();
-    sqlx::query("SELECT pg_current_xact_id()").execute(&mut *older).await.unwrap();
+    let older = older_transaction(&world).await;
     world.create(&token, note("held back")).await;
     world.shutdown.cancel();
     // The server stops listening when it begins to close the streams.
     while TcpStream::connect(world.base.trim_start_matches("http://")).await.is_ok() {}
-    older.rollback().await.unwrap();
-    let mut received = String::new();
-    while let Some(chunk) = stream.chunk().await.unwrap() {
-        received.push_str(std::str::from_utf8(&chunk).unwrap());
-    }
+    older.close().await.unwrap();
+    let received = rest_of(stream).await;
     assert_eq!(received.matches("breadcrumb.created").count(), 1, "{received}");
     world.close().await;
 }
@@ -156,16 +158,11 @@ async fn a_stream_closes_even_if_an_older_transaction_does_not_end() {
     let token = world.token(&Role::ALL).await;
     let mut stream = world.request("GET", "/events/stream", &token).send().await.unwrap();
     assert!(stream.chunk().await.unwrap().is_some());
-    let mut admin = world.admin().await;
-    let mut older = admin.begin().await.unwrap();
-    sqlx::query("SELECT pg_current_xact_id()").execute(&mut *older).await.unwrap();
+    let older = older_transaction(&world).await;
     world.create(&token, note("held back")).await;
     world.shutdown.cancel();
-    let mut received = String::new();
-    while let Some(chunk) = stream.chunk().await.unwrap() {
-        received.push_str(std::str::from_utf8(&chunk).unwrap());
-    }
+    let received = rest_of(stream).await;
     assert!(received.contains("the server is stopping") && !received.contains("breadcrumb.created"), "{received}");
-    older.rollback().await.unwrap();
+    older.close().await.unwrap();
     world.close().await;
 }
