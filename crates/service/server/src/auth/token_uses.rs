@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
 use parking_lot::Mutex;
-use rcrt_breadcrumb::{Identity, Tenancy, TokenRecord};
+use rcrt_breadcrumb::{Identity, StoreError, Tenancy, TokenRecord};
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -24,7 +24,11 @@ const MOST_REMEMBERED: usize = 50_000;
 
 /// The tokens that this server issued or verified since the last batch.
 #[derive(Default)]
-pub struct TokenUses(Mutex<Noted>);
+pub struct TokenUses {
+    noted: Mutex<Noted>,
+    /// Held while a batch is written, so that a list waits for the tokens in it.
+    writing: tokio::sync::Mutex<()>,
+}
 
 #[derive(Default)]
 struct Noted {
@@ -35,7 +39,7 @@ struct Noted {
 impl TokenUses {
     /// A token was issued.
     pub fn issued(&self, identity: &Identity, token: TokenId, expires_at: u64) {
-        let mut noted = self.0.lock();
+        let mut noted = self.noted.lock();
         if noted.unwritten.len() < MOST_UNWRITTEN {
             noted.unwritten.entry(token.jti).or_insert_with(|| record(identity, token, expires_at, None));
         }
@@ -43,7 +47,7 @@ impl TokenUses {
 
     /// A request came with this token, which is valid.
     pub fn used(&self, identity: &Identity, token: TokenId, expires_at: u64) {
-        let mut noted = self.0.lock();
+        let mut noted = self.noted.lock();
         if noted.at.get(&token.jti).is_some_and(|at| at.elapsed() < NOTED_EVERY) {
             return;
         }
@@ -59,20 +63,23 @@ impl TokenUses {
         noted.unwritten.insert(token.jti, record(identity, token, expires_at, Some(Utc::now())));
     }
 
-    /// Writes what was noted. After an error the tokens are noted again when they are used.
-    pub async fn write(&self, tenancy: &dyn Tenancy) -> Result<(), rcrt_breadcrumb::StoreError> {
-        let unwritten: Vec<TokenRecord> = {
-            let mut noted = self.0.lock();
-            std::mem::take(&mut noted.unwritten).into_values().collect()
-        };
-        if unwritten.is_empty() {
+    /// Writes what was noted, and waits for what another caller is writing. After an error the
+    /// tokens are noted again when they are used.
+    pub async fn write(&self, tenancy: &dyn Tenancy) -> Result<(), StoreError> {
+        let _writing = self.writing.lock().await;
+        // They stay noted until they are written: the caller may go away.
+        let batch: Vec<TokenRecord> = self.noted.lock().unwritten.values().cloned().collect();
+        if batch.is_empty() {
             return Ok(());
         }
-        let ids: Vec<Uuid> = unwritten.iter().map(|token| token.id).collect();
-        let written = tenancy.record_tokens(unwritten).await;
-        if written.is_err() {
-            let mut noted = self.0.lock();
-            for id in ids {
+        let ended: Vec<_> = batch.iter().map(|token| (token.id, token.used_at)).collect();
+        let written = tenancy.record_tokens(batch).await;
+        let mut noted = self.noted.lock();
+        for (id, used_at) in ended {
+            if noted.unwritten.get(&id).is_some_and(|token| token.used_at == used_at) {
+                noted.unwritten.remove(&id);
+            }
+            if written.is_err() {
                 noted.at.remove(&id);
             }
         }

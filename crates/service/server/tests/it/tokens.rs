@@ -66,6 +66,40 @@ async fn tokens_are_listed_with_their_last_use_and_revoked_by_id() {
 }
 
 #[tokio::test]
+async fn a_list_waits_for_tokens_that_are_being_written() {
+    let world = World::start().await;
+    let tenant = world.tenant().await;
+    let (_, curator) = world.agent(tenant, &[Role::Curator]).await;
+    let (mut lock, mut watch) = (world.admin().await, world.admin().await);
+    sqlx::query("BEGIN").execute(&mut lock).await.unwrap();
+    sqlx::query("LOCK TABLE tokens IN EXCLUSIVE MODE").execute(&mut lock).await.unwrap();
+
+    let first = listed(&world, "/auth/tokens", &curator);
+    let second = async {
+        while !is_write_blocked(&mut watch).await {}
+        let list = listed(&world, "/auth/tokens", &curator);
+        let release = async {
+            // Time for a list that does not wait.
+            for _ in 0..20 {
+                world.get("/health", "").await.ok();
+            }
+            sqlx::query("COMMIT").execute(&mut lock).await.unwrap();
+        };
+        tokio::join!(list, release).0
+    };
+    let (first, second) = tokio::join!(first, second);
+    assert!(find(&first, jti(&curator)).is_some() && find(&second, jti(&curator)).is_some(), "{second:?}");
+    world.close().await;
+}
+
+/// Whether a write of tokens waits for a lock.
+async fn is_write_blocked(watch: &mut sqlx::PgConnection) -> bool {
+    let waiting = "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND relation = 'tokens'::regclass
+        AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))";
+    sqlx::query_scalar(waiting).fetch_one(watch).await.unwrap()
+}
+
+#[tokio::test]
 async fn an_agent_lists_its_own_tokens_and_a_curator_page_by_page() {
     let world = World::start().await;
     let tenant = world.tenant().await;
