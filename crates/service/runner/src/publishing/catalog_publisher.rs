@@ -193,7 +193,8 @@ impl CatalogPublisher {
         let catalog = self.catalog(&names);
         let parts = catalog.records_beside(existing.len());
         let mut kept = Vec::new();
-        for part in &parts {
+        // The last one first: a part gives entries only to later ones, which have them before.
+        for part in parts.iter().rev() {
             let mut rows = Catalog::part_tag(&part.tags).and_then(|tag| existing.remove(tag)).unwrap_or_default();
             // Duplicates come from runners that started at the same time. All runners keep the same
             // one.
@@ -214,6 +215,7 @@ impl CatalogPublisher {
         if kept.len() < parts.len() {
             return Ok(None);
         }
+        kept.reverse();
         tracing::debug!(tools = catalog.tools.len(), waiting = catalog.waiting.len(), "the catalog is written");
         let mut by_part = vec![BTreeSet::new(); parts.len()];
         for name in names {

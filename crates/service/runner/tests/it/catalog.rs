@@ -1,5 +1,7 @@
 //! The `tool.catalog.v1` records follow the tools.
 
+use std::collections::{BTreeSet, HashMap};
+
 use rcrt_breadcrumb::{Annotations, BreadcrumbQuery, Catalog, Event, EventKind, NewBreadcrumb, schema_names};
 use serde_json::json;
 
@@ -97,6 +99,42 @@ async fn a_large_catalog_is_split_and_a_change_rewrites_one_part() {
     fixture.events(before.len() - 1, is_surplus).await;
     assert_eq!(fixture.list(schema_names::TOOL_CATALOG).await.len(), 1);
     runner.stop().await;
+}
+
+/// The events have the content of each part after each write, in order.
+#[tokio::test]
+async fn no_tool_is_missing_while_the_catalog_is_divided() {
+    let (fixture, fake) = (Fixture::new().await, Fake::new());
+    let runner = fixture.start(&fake);
+    let long = "x".repeat(60_000);
+    for (first, last) in [(0, 4), (4, 12)] {
+        for n in first..last {
+            fixture.create(native(&format!("tool{n}"), json!({"description": long}))).await;
+        }
+        fixture.catalog(|catalog| catalog.tools.len() == last).await;
+    }
+    runner.stop().await;
+    let parts = fixture.list(schema_names::TOOL_CATALOG).await;
+    assert!(parts.len() > 1, "{}", parts.len());
+
+    let mut contents = HashMap::new();
+    let mut offered = BTreeSet::new();
+    let mut seen = Vec::new();
+    let is_last = |event: &Event| {
+        if event.schema_name.as_deref() != Some(schema_names::TOOL_CATALOG) {
+            return false;
+        }
+        let tools = event.context["tools"].as_array().unwrap();
+        let names: Vec<String> = tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect();
+        seen.push((event.breadcrumb_id, event.version));
+        contents.insert(event.breadcrumb_id, names);
+        let now: BTreeSet<String> = contents.values().flatten().cloned().collect();
+        assert!(now.is_superset(&offered), "{offered:?} were offered, now {now:?}");
+        offered = now;
+        parts.iter().all(|part| seen.contains(&(part.id, part.version)))
+    };
+    fixture.event(is_last).await;
+    assert_eq!(offered.len(), 12);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
