@@ -121,6 +121,12 @@ impl Catalog {
         parts::part(number, entries)
     }
 
+    /// Whether parts of so many entries with so many bytes of JSON have more than twice their usual
+    /// size, so that each change writes that much. [`Self::records_beside`] divides them then.
+    pub fn needs_more_parts(parts: usize, entries: usize, bytes: usize) -> bool {
+        parts::usual_parts(entries / 2, bytes / 2) > parts
+    }
+
     /// The most parts in one list result of a store.
     pub const PARTS_AT_ONCE: u32 = parts::PAGE;
 
@@ -128,11 +134,16 @@ impl Catalog {
     /// then says which record has it.
     pub const MAX_PART_BYTES: usize = 256 * 1024;
 
-    /// The prefix of a part's tag. Other programs' catalog records do not have such a tag and are
-    /// not read.
-    pub const PART_TAG: &str = "catalog:part:";
+    /// The prefix of a part's tag.
+    const PART_TAG: &str = "catalog:part:";
 
-    /// The tag among these that identifies a part.
+    /// The tag of the part with this number.
+    pub fn tag_of_part(number: usize) -> String {
+        format!("{}{number}", Self::PART_TAG)
+    }
+
+    /// The tag among these that identifies a part. Other programs' catalog records do not have such
+    /// a tag and are not read.
     pub fn part_tag(tags: &[String]) -> Option<&str> {
         tags.iter().map(String::as_str).find(|tag| tag.starts_with(Self::PART_TAG))
     }

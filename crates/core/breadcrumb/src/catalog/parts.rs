@@ -38,10 +38,9 @@ pub(super) fn split(catalog: &Catalog, present: usize) -> Vec<NewBreadcrumb> {
     let tools: Vec<(&str, Value)> = catalog.tools.iter().map(|tool| (tool.name.as_str(), registration(tool))).collect();
     let waiting: Vec<(&str, Value)> = catalog.waiting.iter().map(|tool| (tool.name.as_str(), waits(tool))).collect();
     let bytes: usize = tools.iter().chain(&waiting).map(|(_, entry)| size(entry)).sum();
-    let by_size = bytes.div_ceil(USUAL_PART_BYTES);
-    let usual = by_size.min((tools.len() + waiting.len()).div_ceil(USUAL_ENTRIES)).max(1).next_power_of_two();
+    let usual = usual_parts(tools.len() + waiting.len(), bytes);
     let keeps = present.is_power_of_two() && (usual..usual.saturating_mul(SLACK)).contains(&present);
-    let mut count = if keeps { present } else { usual }.min(MAX_PARTS);
+    let mut count = if keeps { present } else { usual };
     loop {
         let mut parts: Vec<CatalogPart> = (0..count).map(|_| CatalogPart::default()).collect();
         for (name, tool) in &tools {
@@ -55,6 +54,12 @@ pub(super) fn split(catalog: &Catalog, present: usize) -> Vec<NewBreadcrumb> {
         }
         count *= 2;
     }
+}
+
+/// The number of parts for so many entries with so many bytes of JSON: a power of two.
+pub(super) fn usual_parts(entries: usize, bytes: usize) -> usize {
+    let by_size = bytes.div_ceil(USUAL_PART_BYTES);
+    by_size.min(entries.div_ceil(USUAL_ENTRIES)).clamp(1, MAX_PARTS).next_power_of_two()
 }
 
 /// One part; `None` if the entries are too large for one.
@@ -84,7 +89,7 @@ fn record(number: usize, part: CatalogPart) -> NewBreadcrumb {
     NewBreadcrumb {
         title: "Tools on offer".into(),
         context,
-        tags: vec![Catalog::TAG.into(), tag(number)],
+        tags: vec![Catalog::TAG.into(), Catalog::tag_of_part(number)],
         schema_name: Some(TOOL_CATALOG.into()),
         ..NewBreadcrumb::default()
     }
@@ -136,10 +141,6 @@ fn waits(tool: &Waiting) -> Value {
     json!(Waiting { missing_requirements: few, ..tool.clone() })
 }
 
-fn tag(part: usize) -> String {
-    format!("{}{part}", Catalog::PART_TAG)
-}
-
 /// The parts with one of these tags, or all parts if there are no tags, newest first.
 fn query(any_tags: Vec<String>, include_context: bool) -> BreadcrumbQuery {
     let all_tags = vec![Catalog::TAG.into()];
@@ -173,7 +174,7 @@ pub(super) async fn read_part_of(store: &(impl Records + ?Sized), name: &str) ->
     let counts = std::iter::successors(Some(1), |count| Some(count * 2)).take_while(|count| *count <= MAX_PARTS);
     let mut parts: Vec<usize> = counts.map(|count| part_of(name, count)).collect();
     parts.dedup();
-    let tags: Vec<String> = parts.into_iter().map(tag).collect();
+    let tags: Vec<String> = parts.into_iter().map(Catalog::tag_of_part).collect();
     let rows = store.list(&query(tags.clone(), false)).await?;
     let of_largest = tags.iter().rev().find_map(|tag| rows.iter().find(|row| row.tags.contains(tag)));
     let Some(row) = of_largest else { return Ok(None) };

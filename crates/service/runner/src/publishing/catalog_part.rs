@@ -1,6 +1,7 @@
 //! One part of the catalog in the store.
 
 use rcrt_breadcrumb::{BreadcrumbChanges, Catalog, NewBreadcrumb, Records, StoreError};
+use serde_json::json;
 use uuid::Uuid;
 
 use crate::backoff::with_retries;
@@ -13,14 +14,20 @@ pub(crate) struct PublishedPart {
     pub id: Uuid,
     pub version: i64,
     pub fingerprint: String,
+    /// Of its content, as JSON.
+    pub bytes: usize,
 }
 
 impl PublishedPart {
+    /// `part`, as this version of a record.
+    pub fn new(id: Uuid, version: i64, part: &NewBreadcrumb) -> Self {
+        Self { id, version, fingerprint: part.fingerprint(), bytes: json!(part.context).to_string().len() }
+    }
+
     /// Updates the part to this content. False if it was deleted, or if other runners keep changing
     /// it.
     pub async fn update_to(&mut self, store: &dyn Records, part: &NewBreadcrumb) -> Result<bool, StoreError> {
-        let fingerprint = part.fingerprint();
-        if fingerprint == self.fingerprint {
+        if part.fingerprint() == self.fingerprint {
             return Ok(true);
         }
         for _ in 0..MAX_TRIES {
@@ -36,7 +43,7 @@ impl PublishedPart {
             };
             self.version = current.version;
             if current.context == part.context && current.tags == part.tags {
-                self.fingerprint = fingerprint;
+                *self = Self::new(self.id, self.version, part);
                 return Ok(true);
             }
         }
@@ -58,7 +65,7 @@ pub(crate) async fn update(
         ..BreadcrumbChanges::default()
     };
     match with_retries("change a part of the catalog", || store.update(id, version, changes.clone())).await {
-        Ok(updated) => Ok(Some(PublishedPart { id, version: updated.version, fingerprint: part.fingerprint() })),
+        Ok(updated) => Ok(Some(PublishedPart::new(id, updated.version, part))),
         Err(StoreError::VersionConflict { .. } | StoreError::NotFound { .. }) => Ok(None),
         Err(error) => Err(error),
     }

@@ -164,7 +164,8 @@ impl CatalogPublisher {
             }
             entries.entry(number).or_default();
         }
-        if written.names.iter().map(BTreeSet::len).sum::<usize>() < written.parts.len() {
+        let count: usize = written.names.iter().map(BTreeSet::len).sum();
+        if count < written.parts.len() {
             // Most parts are empty, so fewer may be enough.
             return Ok(None);
         }
@@ -175,7 +176,8 @@ impl CatalogPublisher {
                 return Ok(None);
             }
         }
-        Ok(Some(written))
+        let bytes = written.parts.iter().map(|part| part.bytes).sum();
+        Ok((!Catalog::needs_more_parts(written.parts.len(), count, bytes)).then_some(written))
     }
 
     /// Writes what differs from the store's records. `None` if another runner interfered: try
@@ -260,11 +262,7 @@ impl CatalogPublisher {
         part: &NewBreadcrumb,
     ) -> Result<Option<PublishedPart>, StoreError> {
         if existing.context.as_ref() == Some(&part.context) && existing.tags == part.tags {
-            return Ok(Some(PublishedPart {
-                id: existing.id,
-                version: existing.version,
-                fingerprint: part.fingerprint(),
-            }));
+            return Ok(Some(PublishedPart::new(existing.id, existing.version, part)));
         }
         update(&*self.store, existing.id, existing.version, part).await
     }

@@ -32,7 +32,7 @@ impl PreviousCatalog {
 
     /// What the part of this name says, if there are so many parts.
     pub async fn read_part(store: &dyn Records, name: &str, parts: usize) -> Result<Self, StoreError> {
-        Self::of(store, vec![Catalog::TAG.into(), tag_of(Catalog::part_of(name, parts))]).await
+        Self::of(store, vec![Catalog::TAG.into(), Catalog::tag_of_part(Catalog::part_of(name, parts))]).await
     }
 
     /// How many parts there are, if they are many and each name is in the one of its hash. While a
@@ -44,7 +44,7 @@ impl PreviousCatalog {
             tags.extend(Catalog::part_tag(&row.tags).map(str::to_owned));
         })
         .await?;
-        let is_whole = rows == tags.len() && (0..rows).all(|part| tags.contains(&tag_of(part)));
+        let is_whole = rows == tags.len() && (0..rows).all(|part| tags.contains(&Catalog::tag_of_part(part)));
         Ok((is_whole && rows >= FEW_PARTS).then_some(rows))
     }
 
@@ -89,10 +89,6 @@ impl PreviousCatalog {
     pub fn owner_of(&self, name: &str) -> Option<Uuid> {
         self.by_name.get(name).copied()
     }
-}
-
-fn tag_of(part: usize) -> String {
-    format!("{}{part}", Catalog::PART_TAG)
 }
 
 /// Hands over the records with these tags, newest first.

@@ -137,6 +137,21 @@ async fn no_tool_is_missing_while_the_catalog_is_divided() {
     assert_eq!(offered.len(), 12);
 }
 
+/// A catalog that grows tool by tool keeps parts of a usual size, far below the largest.
+#[tokio::test]
+async fn parts_are_divided_at_twice_their_usual_size() {
+    let (fixture, fake) = (Fixture::new().await, Fake::new());
+    let runner = fixture.start(&fake);
+    fixture.catalog(|catalog| catalog.tools.is_empty()).await;
+    let text = "x".repeat(4_000);
+    // 160 kB are below the largest size of one part.
+    for n in 0..40 {
+        fixture.create(native(&format!("tool{n}"), json!({"description": text}))).await;
+    }
+    fixture.event(|event| event.tags.contains(&Catalog::tag_of_part(3))).await;
+    runner.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn several_runners_share_one_catalog_without_needless_writes() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
