@@ -124,3 +124,51 @@ pub async fn write_batches(state: ServerState, stop: CancellationToken) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::future::pending;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use async_trait::async_trait;
+    use futures::FutureExt;
+    use rcrt_breadcrumb::{Profile, TenancyDecorator};
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Recording {
+        responds: AtomicBool,
+        written: Mutex<Vec<Uuid>>,
+    }
+
+    #[async_trait]
+    impl TenancyDecorator for Recording {
+        fn inner(&self) -> &dyn Tenancy {
+            unreachable!("only tokens are recorded")
+        }
+
+        async fn record_tokens(&self, tokens: Vec<TokenRecord>) -> Result<(), StoreError> {
+            if !self.responds.load(Ordering::Relaxed) {
+                pending::<()>().await;
+            }
+            self.written.lock().extend(tokens.iter().map(|token| token.id));
+            Ok(())
+        }
+    }
+
+    #[tokio::test]
+    async fn a_write_that_is_dropped_loses_no_token() {
+        let (uses, store) = (TokenUses::default(), Recording::default());
+        let identity =
+            Identity { owner_id: Uuid::now_v7(), agent_id: Uuid::now_v7(), roles: Vec::new(), profile: Profile::Main };
+        let token = TokenId { jti: Uuid::now_v7(), issued_at: 1.0 };
+        uses.used(&identity, token, 2);
+        assert!(uses.write(&store).now_or_never().is_none());
+        store.responds.store(true, Ordering::Relaxed);
+        for _ in 0..2 {
+            uses.write(&store).await.unwrap();
+            assert_eq!(*store.written.lock(), [token.jti]);
+        }
+    }
+}
