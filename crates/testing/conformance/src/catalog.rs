@@ -1,6 +1,13 @@
 //! The catalog, as a runner writes it and agents read it.
 
-use rcrt_breadcrumb::{Annotations, Catalog, NewBreadcrumb, Registration, ToolSource, Waiting, schema_names};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use async_trait::async_trait;
+use rcrt_breadcrumb::{
+    Annotations, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, Breadcrumbs, BreadcrumbsDecorator, Catalog,
+    NewBreadcrumb, Registration, StoreError, ToolSource, Waiting, schema_names,
+};
 use serde_json::json;
 use uuid::Uuid;
 
@@ -83,6 +90,48 @@ pub async fn a_tool_is_read_without_the_others(harness: &impl Harness) {
     assert_eq!(found.find_waiting("needs_key"), catalog.find_waiting("needs_key"));
     // No part has this name, so it can be another name of any tool.
     assert_eq!(Catalog::read_with(&*agent.store, "unknown").await.unwrap(), Some(catalog.clone()));
+
+    // A runner divides the catalog into fewer parts, and the old ones are not deleted yet.
+    let fewer = Catalog::new((0..60).map(|n| tool(&format!("tool_{n}"), "new")).collect(), Vec::new());
+    assert!(fewer.records().len() < parts);
+    write(&agent, &fewer).await;
+    for one in &fewer.tools {
+        let found = Catalog::read_with(&*agent.store, &one.name).await.unwrap().unwrap();
+        assert_eq!(found.find(&one.name), Some(one));
+    }
+}
+
+/// A list has 200 parts in the order of their last write, so one can leave the next page.
+pub async fn a_part_that_changes_between_two_pages_is_read(harness: &impl Harness) {
+    let agent = alone(harness).await;
+    let catalog = Catalog::new((0..1100).map(|n| tool(&format!("tool_{n}"), &"x".repeat(3000))).collect(), Vec::new());
+    assert!(catalog.records().len() > 200, "{}", catalog.records().len());
+    write(&agent, &catalog).await;
+    let changing = ChangesTheOldest { store: agent.store.clone(), is_changed: AtomicBool::new(false) };
+    assert_eq!(Catalog::read(&changing).await.unwrap(), Some(catalog));
+    assert!(changing.is_changed.into_inner());
+}
+
+/// A store in which the part that was written first changes before the second page is read.
+struct ChangesTheOldest {
+    store: Arc<dyn Breadcrumbs>,
+    is_changed: AtomicBool,
+}
+
+#[async_trait]
+impl BreadcrumbsDecorator for ChangesTheOldest {
+    fn inner(&self) -> &dyn Breadcrumbs {
+        &*self.store
+    }
+
+    async fn list(&self, query: &BreadcrumbQuery) -> Result<Vec<BreadcrumbListItem>, StoreError> {
+        if query.offset > 0 && !self.is_changed.swap(true, Ordering::Relaxed) {
+            let oldest = self.store.list(query).await?.pop().expect("a second page");
+            let changes = BreadcrumbChanges { title: Some("Changed".into()), ..BreadcrumbChanges::default() };
+            self.store.update(oldest.id, oldest.version, changes).await?;
+        }
+        self.store.list(query).await
+    }
 }
 
 pub async fn the_newest_catalog_entry_of_a_tool_counts(harness: &impl Harness) {

@@ -177,6 +177,7 @@ macro_rules! suite {
             catalog: [
                 a_catalog_is_read_back_unchanged,
                 a_tool_is_read_without_the_others,
+                a_part_that_changes_between_two_pages_is_read,
                 the_newest_catalog_entry_of_a_tool_counts,
             ],
             secrets: [

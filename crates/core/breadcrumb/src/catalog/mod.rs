@@ -115,10 +115,10 @@ impl Catalog {
         parts::part_of(name, parts)
     }
 
-    /// The record of one part; `None` if the entries are too large for one. They appear in the
-    /// given order, which is by name in every runner.
-    pub fn part(number: usize, entries: &[CatalogEntry]) -> Option<NewBreadcrumb> {
-        parts::part(number, entries)
+    /// The record of one of so many parts; `None` if the entries are too large for one. They appear
+    /// in the given order, which is by name in every runner.
+    pub fn part(number: usize, parts: usize, entries: &[CatalogEntry]) -> Option<NewBreadcrumb> {
+        parts::part(number, parts, entries)
     }
 
     /// Whether parts of so many entries with so many bytes of JSON have more than twice their usual
@@ -146,6 +146,15 @@ impl Catalog {
     /// a tag and are not read.
     pub fn part_tag(tags: &[String]) -> Option<&str> {
         tags.iter().map(String::as_str).find(|tag| tag.starts_with(Self::PART_TAG))
+    }
+
+    /// The prefix of the tag with the number of parts. All parts of a catalog have the same, except
+    /// while a runner divides it again.
+    const PARTS_TAG: &str = "catalog:parts:";
+
+    /// Into how many parts the catalog was divided when the part with these tags was written.
+    pub fn parts_in(tags: &[String]) -> Option<usize> {
+        tags.iter().find_map(|tag| tag.strip_prefix(Self::PARTS_TAG)?.parse().ok())
     }
 
     /// The tag of all parts.

@@ -1,6 +1,6 @@
 //! Splits the catalog into records, and reads it from them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
@@ -21,6 +21,8 @@ const USUAL_ENTRIES: usize = 8;
 const SLACK: usize = 4;
 /// Parts in one list result of the store, which has at most 64 MiB.
 pub(super) const PAGE: u32 = 200;
+/// How often a catalog of several pages is read, until no part is missing.
+const MAX_READS: u32 = 5;
 /// The longest description of a tool whose schema was left out.
 const SHORT_DESCRIPTION: usize = 10_000;
 /// The most sentences of a waiting tool, if all of them are too large.
@@ -50,7 +52,7 @@ pub(super) fn split(catalog: &Catalog, present: usize) -> Vec<NewBreadcrumb> {
             parts[part_of(name, count)].waiting.push(tool.clone());
         }
         if count >= MAX_PARTS || !parts.iter().any(CatalogPart::is_too_large) {
-            return parts.into_iter().enumerate().map(|(number, part)| record(number, part)).collect();
+            return parts.into_iter().enumerate().map(|(number, part)| record(number, count, part)).collect();
         }
         count *= 2;
     }
@@ -63,7 +65,7 @@ pub(super) fn usual_parts(entries: usize, bytes: usize) -> usize {
 }
 
 /// One part; `None` if the entries are too large for one.
-pub(super) fn part(number: usize, entries: &[CatalogEntry]) -> Option<NewBreadcrumb> {
+pub(super) fn part(number: usize, parts: usize, entries: &[CatalogEntry]) -> Option<NewBreadcrumb> {
     let mut part = CatalogPart::default();
     for entry in entries {
         match entry {
@@ -71,7 +73,7 @@ pub(super) fn part(number: usize, entries: &[CatalogEntry]) -> Option<NewBreadcr
             CatalogEntry::Waiting(tool) => part.waiting.push(waits(tool)),
         }
     }
-    (!part.is_too_large()).then(|| record(number, part))
+    (!part.is_too_large()).then(|| record(number, parts, part))
 }
 
 impl CatalogPart {
@@ -81,7 +83,7 @@ impl CatalogPart {
     }
 }
 
-fn record(number: usize, part: CatalogPart) -> NewBreadcrumb {
+fn record(number: usize, parts: usize, part: CatalogPart) -> NewBreadcrumb {
     let mut context = Map::new();
     context.insert("part".into(), number.into());
     context.insert("tools".into(), Value::Array(part.tools));
@@ -89,7 +91,7 @@ fn record(number: usize, part: CatalogPart) -> NewBreadcrumb {
     NewBreadcrumb {
         title: "Tools on offer".into(),
         context,
-        tags: vec![Catalog::TAG.into(), Catalog::tag_of_part(number)],
+        tags: vec![Catalog::TAG.into(), Catalog::tag_of_part(number), format!("{}{parts}", Catalog::PARTS_TAG)],
         schema_name: Some(TOOL_CATALOG.into()),
         ..NewBreadcrumb::default()
     }
@@ -149,35 +151,47 @@ fn query(any_tags: Vec<String>, include_context: bool) -> BreadcrumbQuery {
 }
 
 pub(super) async fn read(store: &(impl Records + ?Sized)) -> Result<Option<Catalog>, StoreError> {
-    let mut query = query(Vec::new(), true);
-    let mut entries = Entries::default();
-    let mut is_there = false;
+    let mut reads = 0;
     loop {
-        let page = store.list(&query).await?;
-        let more = page.len() as u64 == u64::from(PAGE);
-        for item in page.into_iter().filter(|item| Catalog::part_tag(&item.tags).is_some()) {
-            is_there = true;
-            entries.add(item.context.unwrap_or_default());
+        reads += 1;
+        let mut query = query(Vec::new(), true);
+        let mut entries = Entries::default();
+        let (mut found, mut parts) = (HashSet::new(), None);
+        loop {
+            let page = store.list(&query).await?;
+            let more = page.len() as u64 == u64::from(PAGE);
+            for item in page {
+                let Some(tag) = Catalog::part_tag(&item.tags) else { continue };
+                parts = parts.or(Catalog::parts_in(&item.tags));
+                found.insert(tag.to_owned());
+                entries.add(item.context.unwrap_or_default());
+            }
+            if !more {
+                break;
+            }
+            query.offset += PAGE;
         }
-        if !more {
-            break;
+        // A part that was written between two pages can be in neither.
+        let is_whole = query.offset == 0 || parts.is_none_or(|parts| found.len() >= parts);
+        if is_whole || reads == MAX_READS {
+            return Ok((!found.is_empty()).then(|| entries.into_catalog()));
         }
-        query.offset += PAGE;
     }
-    Ok(is_there.then(|| entries.into_catalog()))
 }
 
-/// Reads only the part of this name. `None` if there is none. Of several it is the one of the most
-/// parts, so while a runner divides the catalog into fewer parts, it is the one from before.
+/// Reads only the part of this name. `None` if there is none. While a runner divides the catalog
+/// again, it is the one that was written last.
 pub(super) async fn read_part_of(store: &(impl Records + ?Sized), name: &str) -> Result<Option<Catalog>, StoreError> {
     // The number of parts is a power of two.
     let counts = std::iter::successors(Some(1), |count| Some(count * 2)).take_while(|count| *count <= MAX_PARTS);
-    let mut parts: Vec<usize> = counts.map(|count| part_of(name, count)).collect();
-    parts.dedup();
-    let tags: Vec<String> = parts.into_iter().map(Catalog::tag_of_part).collect();
-    let rows = store.list(&query(tags.clone(), false)).await?;
-    let of_largest = tags.iter().rev().find_map(|tag| rows.iter().find(|row| row.tags.contains(tag)));
-    let Some(row) = of_largest else { return Ok(None) };
+    let mut tags: Vec<String> = counts.map(|count| Catalog::tag_of_part(part_of(name, count))).collect();
+    tags.dedup();
+    let rows = store.list(&query(tags, false)).await?;
+    let has_name = |tags: &[String]| {
+        let tag = Catalog::parts_in(tags).map(|parts| Catalog::tag_of_part(part_of(name, parts)));
+        tag.is_some_and(|tag| tags.contains(&tag))
+    };
+    let Some(row) = rows.iter().find(|row| has_name(&row.tags)) else { return Ok(None) };
     let mut entries = Entries::default();
     match store.get(row.id).await {
         Ok(part) => entries.add(part.context),

@@ -220,6 +220,23 @@ fn changing_one_tool_changes_one_part() {
 }
 
 #[test]
+fn parts_are_too_few_at_twice_their_usual_size() {
+    // 8 tools and 24 KiB are usual.
+    let kib = 1024;
+    for (entries, bytes, needs_more) in
+        [(0, 2, false), (16, 100 * kib, false), (100, 48 * kib, false), (100, 49 * kib, true), (18, 100 * kib, true)]
+    {
+        assert_eq!(Catalog::needs_more_parts(1, entries, bytes), needs_more, "{entries} entries, {bytes} bytes");
+        assert_eq!(
+            Catalog::needs_more_parts(8, 8 * entries, 8 * bytes),
+            needs_more,
+            "{entries} entries, {bytes} bytes"
+        );
+    }
+    assert!(!Catalog::needs_more_parts(4096, usize::MAX, usize::MAX));
+}
+
+#[test]
 fn oversized_tool_names_its_record() {
     let huge = Registration {
         description: "d".repeat(300_000),

@@ -1,7 +1,6 @@
 //! One part of the catalog in the store.
 
-use rcrt_breadcrumb::{BreadcrumbChanges, Catalog, NewBreadcrumb, Records, StoreError};
-use serde_json::json;
+use rcrt_breadcrumb::{BreadcrumbChanges, Catalog, NewBreadcrumb, Records, StoreError, object_bytes};
 use uuid::Uuid;
 
 use crate::backoff::with_retries;
@@ -21,11 +20,11 @@ pub(crate) struct PublishedPart {
 impl PublishedPart {
     /// `part`, as this version of a record.
     pub fn new(id: Uuid, version: i64, part: &NewBreadcrumb) -> Self {
-        Self { id, version, fingerprint: part.fingerprint(), bytes: json!(part.context).to_string().len() }
+        Self { id, version, fingerprint: part.fingerprint(), bytes: object_bytes(&part.context) }
     }
 
-    /// Updates the part to this content. False if it was deleted, or if other runners keep changing
-    /// it.
+    /// Updates the part to this content. False if it was deleted, if another runner divided the
+    /// catalog into another number of parts, or if other runners keep changing it.
     pub async fn update_to(&mut self, store: &dyn Records, part: &NewBreadcrumb) -> Result<bool, StoreError> {
         if part.fingerprint() == self.fingerprint {
             return Ok(true);
@@ -41,6 +40,9 @@ impl PublishedPart {
                 Err(StoreError::NotFound { .. }) => return Ok(false),
                 Err(error) => return Err(error),
             };
+            if Catalog::parts_in(&current.tags) != Catalog::parts_in(&part.tags) {
+                return Ok(false);
+            }
             self.version = current.version;
             if current.context == part.context && current.tags == part.tags {
                 *self = Self::new(self.id, self.version, part);

@@ -10,7 +10,7 @@ use std::time::Duration;
 use chrono::{Days, NaiveTime, Utc};
 use rcrt_breadcrumb::{
     BreadcrumbListItem, BreadcrumbQuery, Catalog, CatalogEntry, NewBreadcrumb, Records, Selector, StoreError,
-    schema_names::TOOL_CATALOG,
+    object_bytes, schema_names::TOOL_CATALOG,
 };
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, timeout_at};
@@ -164,20 +164,29 @@ impl CatalogPublisher {
             }
             entries.entry(number).or_default();
         }
-        let count: usize = written.names.iter().map(BTreeSet::len).sum();
-        if count < written.parts.len() {
+        let tools: usize = written.names.iter().map(BTreeSet::len).sum();
+        let count = written.parts.len();
+        if tools < count {
             // Most parts are empty, so fewer may be enough.
             return Ok(None);
         }
+        let mut bytes: usize = written.parts.iter().map(|part| part.bytes).sum();
+        let mut parts = Vec::new();
         for (number, mut entries) in entries {
             entries.extend(written.names[number].iter().filter_map(|name| self.peers.entry(name)));
-            let Some(part) = Catalog::part(number, &entries) else { return Ok(None) };
+            let Some(part) = Catalog::part(number, count, &entries) else { return Ok(None) };
+            bytes = bytes - written.parts[number].bytes + object_bytes(&part.context);
+            parts.push((number, part));
+        }
+        if Catalog::needs_more_parts(count, tools, bytes) {
+            return Ok(None);
+        }
+        for (number, part) in parts {
             if !written.parts[number].update_to(&*self.store, &part).await? {
                 return Ok(None);
             }
         }
-        let bytes = written.parts.iter().map(|part| part.bytes).sum();
-        Ok((!Catalog::needs_more_parts(written.parts.len(), count, bytes)).then_some(written))
+        Ok(Some(written))
     }
 
     /// Writes what differs from the store's records. `None` if another runner interfered: try

@@ -137,7 +137,7 @@ async fn no_tool_is_missing_while_the_catalog_is_divided() {
     assert_eq!(offered.len(), 12);
 }
 
-/// A catalog that grows tool by tool keeps parts of a usual size, far below the largest.
+/// A catalog that grows tool by tool is divided long before a part has its largest size.
 #[tokio::test]
 async fn parts_are_divided_at_twice_their_usual_size() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
@@ -150,6 +150,36 @@ async fn parts_are_divided_at_twice_their_usual_size() {
     }
     fixture.event(|event| event.tags.contains(&Catalog::tag_of_part(3))).await;
     runner.stop().await;
+}
+
+/// A runner that starts divides a catalog that one in operation leaves as it is.
+#[tokio::test]
+async fn a_runner_follows_when_another_one_divides_the_catalog() {
+    let (fixture, fake) = (Fixture::new().await, Fake::new());
+    let first = fixture.start(&fake);
+    let text = "x".repeat(4_000);
+    let mut tools = Vec::new();
+    for n in 0..10 {
+        let name = format!("tool{n}");
+        tools.push((fixture.create(native(&name, json!({"description": text}))).await, name.clone()));
+        fixture.catalog(|catalog| catalog.find(&name).is_some()).await;
+    }
+    assert_eq!(fixture.list(schema_names::TOOL_CATALOG).await.len(), 1);
+    let second = fixture.start(&fake);
+    fixture.event(|event| event.tags.contains(&Catalog::tag_of_part(1))).await;
+    fixture
+        .event(|event| event.tags.contains(&Catalog::tag_of_part(0)) && Catalog::parts_in(&event.tags) == Some(2))
+        .await;
+    second.stop().await;
+
+    let (id, name) = tools.iter().find(|(_, name)| Catalog::part_of(name, 2) == 1).unwrap();
+    fixture.change(*id, 1, serde_json::Value::Object(native(name, json!({"description": "now"})).context)).await;
+    fixture.catalog(|catalog| catalog.find(name).is_some_and(|tool| tool.tool_version == 2)).await;
+    let read = Catalog::read_with(&*fixture.person, name).await.unwrap().unwrap();
+    assert_eq!(read.find(name).unwrap().tool_version, 2);
+    fixture.person.delete(*id, None).await.unwrap();
+    fixture.catalog(|catalog| catalog.tools.len() == 9).await;
+    first.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
