@@ -114,7 +114,7 @@ impl EventFollower {
             }
             (Some(schema_names::TOOL_RUNNER), EventKind::Deleted) => self.peers.deregistered(event.breadcrumb_id),
             (Some(schema_names::TOOL_RUNNER), _) => self.peers.registered(event.breadcrumb_id, &event.context),
-            (Some(schema_names::TOOL_CATALOG), EventKind::Deleted) => self.publisher.check_parts(),
+            (Some(schema_names::TOOL_CATALOG), _) => self.publisher.part_changed(&event),
             (Some(schema_names::TOOL_RESPONSE), EventKind::Created) => {
                 self.responses.arrived(&event.context);
                 let tool = event.context.get("tool").and_then(Value::as_str).unwrap_or_default();

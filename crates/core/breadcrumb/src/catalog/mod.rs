@@ -101,13 +101,14 @@ impl Catalog {
     /// A part has at most [`Self::MAX_PART_BYTES`] of JSON. A tool's name selects its part, so that
     /// one changed tool changes one record.
     pub fn records(&self) -> Vec<NewBreadcrumb> {
-        parts::split(self, 0)
+        parts::split(self, 0, true)
     }
 
-    /// Like [`Self::records`], with the present number of parts unless that is too small or far too
-    /// large. So one tool more or less does not change the division of all of them.
-    pub fn records_beside(&self, present: usize) -> Vec<NewBreadcrumb> {
-        parts::split(self, present)
+    /// Like [`Self::records`], with the present number of parts unless that is too small, or if
+    /// there may be fewer, far too large. So one tool more or less does not change the division of
+    /// all of them.
+    pub fn records_beside(&self, present: usize, may_be_fewer: bool) -> Vec<NewBreadcrumb> {
+        parts::split(self, present, may_be_fewer)
     }
 
     /// The part of a tool with this name, for a given number of parts.

@@ -16,8 +16,7 @@ const MAX_PARTS: usize = 4096;
 const USUAL_PART_BYTES: usize = 24 * 1024;
 /// The usual tools in a part: few tools make few parts, even if they are large.
 const USUAL_ENTRIES: usize = 8;
-/// A catalog is divided again only if it has this many times the parts that it would get, or too
-/// few.
+/// A catalog gets fewer parts only if it has this many times the parts that it would get.
 const SLACK: usize = 4;
 /// Parts in one list result of the store, which has at most 64 MiB.
 pub(super) const PAGE: u32 = 200;
@@ -36,12 +35,13 @@ struct CatalogPart {
 }
 
 /// `present` is the current number of parts, 0 if there are none.
-pub(super) fn split(catalog: &Catalog, present: usize) -> Vec<NewBreadcrumb> {
+pub(super) fn split(catalog: &Catalog, present: usize, may_be_fewer: bool) -> Vec<NewBreadcrumb> {
     let tools: Vec<(&str, Value)> = catalog.tools.iter().map(|tool| (tool.name.as_str(), registration(tool))).collect();
     let waiting: Vec<(&str, Value)> = catalog.waiting.iter().map(|tool| (tool.name.as_str(), waits(tool))).collect();
     let bytes: usize = tools.iter().chain(&waiting).map(|(_, entry)| size(entry)).sum();
     let usual = usual_parts(tools.len() + waiting.len(), bytes);
-    let keeps = present.is_power_of_two() && (usual..usual.saturating_mul(SLACK)).contains(&present);
+    let most = if may_be_fewer { usual * SLACK - 1 } else { MAX_PARTS };
+    let keeps = present.is_power_of_two() && (usual..=most).contains(&present);
     let mut count = if keeps { present } else { usual };
     loop {
         let mut parts: Vec<CatalogPart> = (0..count).map(|_| CatalogPart::default()).collect();
@@ -172,7 +172,8 @@ pub(super) async fn read(store: &(impl Records + ?Sized)) -> Result<Option<Catal
             query.offset += PAGE;
         }
         // A part that was written between two pages can be in neither.
-        let is_whole = query.offset == 0 || parts.is_none_or(|parts| found.len() >= parts);
+        let has_all = |parts| (0..parts).all(|number| found.contains(&Catalog::tag_of_part(number)));
+        let is_whole = query.offset == 0 || parts.is_none_or(has_all);
         if is_whole || reads == MAX_READS {
             return Ok((!found.is_empty()).then(|| entries.into_catalog()));
         }

@@ -5,12 +5,13 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use chrono::{Days, NaiveTime, Utc};
 use rcrt_breadcrumb::{
-    BreadcrumbListItem, BreadcrumbQuery, Catalog, CatalogEntry, NewBreadcrumb, Records, Selector, StoreError,
-    object_bytes, schema_names::TOOL_CATALOG,
+    BreadcrumbListItem, BreadcrumbQuery, Catalog, CatalogEntry, Event, EventKind, NewBreadcrumb, Records, Selector,
+    StoreError, object_bytes, schema_names::TOOL_CATALOG,
 };
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, timeout_at};
@@ -48,6 +49,8 @@ pub(crate) struct CatalogPublisher {
     registry: Arc<Registry>,
     peers: Arc<PeerRunners>,
     lost: Notify,
+    /// How many parts this runner wrote last, or is about to write; 0 before that.
+    parts: AtomicUsize,
     rcrt_compat: bool,
 }
 
@@ -57,6 +60,12 @@ struct PublishedCatalog {
     parts: Vec<PublishedPart>,
 }
 
+impl PublishedCatalog {
+    fn tools(&self) -> usize {
+        self.names.iter().map(BTreeSet::len).sum()
+    }
+}
+
 impl CatalogPublisher {
     pub fn new(
         store: Arc<dyn Records>,
@@ -64,12 +73,26 @@ impl CatalogPublisher {
         peers: Arc<PeerRunners>,
         rcrt_compat: bool,
     ) -> Arc<Self> {
-        Arc::new(Self { store, registry, peers, lost: Notify::new(), rcrt_compat })
+        Arc::new(Self { store, registry, peers, lost: Notify::new(), parts: AtomicUsize::new(0), rcrt_compat })
     }
 
-    /// A part was deleted, by another runner that has fewer tools or by a person.
-    pub fn check_parts(&self) {
-        self.lost.notify_one();
+    /// A record of the catalog, in our or in RCRT's form, was written or deleted. If the catalog was
+    /// divided into another number of parts, or if a record is missing, everything is written again.
+    pub fn part_changed(&self, event: &Event) {
+        let known = self.parts.load(Ordering::Relaxed);
+        if known == 0 {
+            return;
+        }
+        let divided = Catalog::parts_in(&event.tags);
+        let is_lost = match event.kind {
+            EventKind::Deleted => divided.is_none_or(|parts| parts == known),
+            EventKind::Created | EventKind::Updated => {
+                Catalog::part_tag(&event.tags).is_some() && divided != Some(known)
+            }
+        };
+        if is_lost {
+            self.lost.notify_one();
+        }
     }
 
     pub async fn run(&self, stop: CancellationToken) {
@@ -135,66 +158,70 @@ impl CatalogPublisher {
 
     async fn synchronize_parts(&self, written: Option<PublishedCatalog>) -> Result<PublishedCatalog, StoreError> {
         let changed = self.registry.take_changed();
-        if let Some(written) = written
-            && let Some(written) = self.write_changed(written, &changed).await?
-        {
-            return Ok(written);
+        // At a start, and below when most parts are empty. Otherwise two runners, of which one sees far
+        // fewer tools, would divide the catalog in turns.
+        let mut may_be_fewer = self.parts.load(Ordering::Relaxed) == 0;
+        if let Some(mut written) = written {
+            let numbers = self.assign(&mut written, changed);
+            may_be_fewer = written.tools() < written.parts.len();
+            if !may_be_fewer && self.write_parts(&mut written, numbers).await? {
+                return Ok(written);
+            }
         }
         for _ in 0..MAX_TRIES {
-            if let Some(written) = self.write_all().await? {
+            if let Some(written) = self.write_all(may_be_fewer).await? {
                 return Ok(written);
             }
         }
         Err(StoreError::Internal("other runners kept changing the catalog".into()))
     }
 
-    /// `None` if everything must be written again.
-    async fn write_changed(
-        &self,
-        mut written: PublishedCatalog,
-        changed: &HashSet<String>,
-    ) -> Result<Option<PublishedCatalog>, StoreError> {
-        let mut entries: BTreeMap<usize, Vec<CatalogEntry>> = BTreeMap::new();
+    /// Puts changed names into their parts, and returns the numbers of these parts.
+    fn assign(&self, written: &mut PublishedCatalog, changed: HashSet<String>) -> BTreeSet<usize> {
+        let mut numbers = BTreeSet::new();
         for name in changed {
-            let number = Catalog::part_of(name, written.parts.len());
-            if self.peers.entry(name).is_some() {
-                written.names[number].insert(name.clone());
+            let number = Catalog::part_of(&name, written.parts.len());
+            numbers.insert(number);
+            if self.peers.entry(&name).is_some() {
+                written.names[number].insert(name);
             } else {
-                written.names[number].remove(name);
+                written.names[number].remove(&name);
             }
-            entries.entry(number).or_default();
         }
-        let tools: usize = written.names.iter().map(BTreeSet::len).sum();
+        numbers
+    }
+
+    /// False if everything must be written again.
+    async fn write_parts(&self, written: &mut PublishedCatalog, numbers: BTreeSet<usize>) -> Result<bool, StoreError> {
         let count = written.parts.len();
-        if tools < count {
-            // Most parts are empty, so fewer may be enough.
-            return Ok(None);
-        }
         let mut bytes: usize = written.parts.iter().map(|part| part.bytes).sum();
         let mut parts = Vec::new();
-        for (number, mut entries) in entries {
-            entries.extend(written.names[number].iter().filter_map(|name| self.peers.entry(name)));
-            let Some(part) = Catalog::part(number, count, &entries) else { return Ok(None) };
+        for number in numbers {
+            let entries: Vec<_> = written.names[number].iter().filter_map(|name| self.peers.entry(name)).collect();
+            let Some(part) = Catalog::part(number, count, &entries) else { return Ok(false) };
             bytes = bytes - written.parts[number].bytes + object_bytes(&part.context);
             parts.push((number, part));
         }
-        if Catalog::needs_more_parts(count, tools, bytes) {
-            return Ok(None);
+        if Catalog::needs_more_parts(count, written.tools(), bytes) {
+            return Ok(false);
         }
         for (number, part) in parts {
             if !written.parts[number].update_to(&*self.store, &part).await? {
-                return Ok(None);
+                return Ok(false);
             }
         }
-        Ok(Some(written))
+        Ok(true)
     }
 
     /// Writes what differs from the store's records. `None` if another runner interfered: try
     /// again.
-    async fn write_all(&self) -> Result<Option<PublishedCatalog>, StoreError> {
+    async fn write_all(&self, may_be_fewer: bool) -> Result<Option<PublishedCatalog>, StoreError> {
         let mut existing: BTreeMap<String, Vec<BreadcrumbListItem>> = BTreeMap::new();
         let mut surplus = Vec::new();
-        for row in self.list().await? {
+        let rows = self.list().await?;
+        // Of the part that was written last, because another runner may be dividing the catalog.
+        let divided = rows.iter().find_map(|row| Catalog::parts_in(&row.tags));
+        for row in rows {
             // A record without a part's tag belongs to another program.
             if let Some(tag) = Catalog::part_tag(&row.tags) {
                 existing.entry(tag.to_owned()).or_default().push(row);
@@ -202,7 +229,8 @@ impl CatalogPublisher {
         }
         let names = self.registry.names();
         let catalog = self.catalog(&names);
-        let parts = catalog.records_beside(existing.len());
+        let parts = catalog.records_beside(divided.unwrap_or(existing.len()), may_be_fewer);
+        self.parts.store(parts.len(), Ordering::Relaxed);
         let mut kept = Vec::new();
         // The last one first: a part gives entries only to later ones, which have them before.
         for part in parts.iter().rev() {
@@ -218,13 +246,13 @@ impl CatalogPublisher {
             }
             surplus.extend(rows.map(|row| row.id));
         }
+        if kept.len() < parts.len() {
+            return Ok(None);
+        }
         surplus.extend(existing.into_values().flatten().map(|row| row.id));
         // Deleted last, so that each tool is in some part at all times.
         for id in surplus {
             delete(&*self.store, id).await?;
-        }
-        if kept.len() < parts.len() {
-            return Ok(None);
         }
         kept.reverse();
         tracing::debug!(tools = catalog.tools.len(), waiting = catalog.waiting.len(), "the catalog is written");
@@ -253,11 +281,12 @@ impl CatalogPublisher {
             ..Selector::default()
         };
         let mut query = BreadcrumbQuery { selector, limit: Catalog::PARTS_AT_ONCE, offset: 0, include_context: true };
-        let mut rows = Vec::new();
+        let (mut rows, mut seen) = (Vec::new(), HashSet::new());
         loop {
             let page = with_retries("read the catalog of tools", || self.store.list(&query)).await?;
             let is_last = page.len() < query.limit as usize;
-            rows.extend(page);
+            // If a part is written meanwhile, the next page begins with the last one of this page.
+            rows.extend(page.into_iter().filter(|row| seen.insert(row.id)));
             if is_last {
                 return Ok(rows);
             }

@@ -2,7 +2,10 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use rcrt_breadcrumb::{Annotations, BreadcrumbQuery, Catalog, Event, EventKind, NewBreadcrumb, schema_names};
+use rcrt_breadcrumb::{
+    Annotations, BreadcrumbChanges, BreadcrumbQuery, Catalog, CatalogEntry, Event, EventKind, NewBreadcrumb,
+    Registration, schema_names,
+};
 use serde_json::json;
 
 use crate::fake::Fake;
@@ -180,6 +183,60 @@ async fn a_runner_follows_when_another_one_divides_the_catalog() {
     fixture.person.delete(*id, None).await.unwrap();
     fixture.catalog(|catalog| catalog.tools.len() == 9).await;
     first.stop().await;
+}
+
+/// Such as one that stopped, or of an earlier version, which does not write the number of parts.
+#[tokio::test]
+async fn what_another_runner_left_of_a_division_is_completed() {
+    let (fixture, fake) = (Fixture::new().await, Fake::new());
+    let runner = fixture.start(&fake);
+    for n in 0..4 {
+        fixture.create(native(&format!("tool{n}"), json!({}))).await;
+    }
+    let catalog = fixture.catalog(|catalog| catalog.tools.len() == 4).await;
+    let in_second = |tool: &Registration| Catalog::part_of(&tool.name, 2) == 1;
+    let entries: Vec<_> = catalog.tools.into_iter().filter(in_second).map(CatalogEntry::Offered).collect();
+    fixture.create(Catalog::part(1, 2, &entries).unwrap()).await;
+    let is_divided =
+        |event: &Event| event.tags.contains(&Catalog::tag_of_part(0)) && Catalog::parts_in(&event.tags) == Some(2);
+    let first = fixture.event(is_divided).await;
+
+    let tags = vec![Catalog::TAG.into(), Catalog::tag_of_part(0)];
+    let changes = BreadcrumbChanges { tags: Some(tags), ..BreadcrumbChanges::default() };
+    let version = fixture.person.update(first.breadcrumb_id, first.version, changes).await.unwrap().version;
+    fixture.event(|event| is_divided(event) && event.version > version).await;
+    runner.stop().await;
+}
+
+/// One of them sees all tools, the other one sees only that they wait for something.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn runners_that_see_catalogs_of_different_sizes_agree_on_the_parts() {
+    let (fixture, fake, other) = (Fixture::new().await, Fake::new(), Fake::new());
+    let text = "x".repeat(4_000);
+    for n in 0..40 {
+        let name = format!("tool{n}");
+        other.missing_requirements.lock().unwrap().insert(name.clone(), vec!["Switch it on.".into()]);
+        fixture.create(code(&name, json!({"description": text}))).await;
+    }
+    let runners = [fixture.start(&fake), fixture.start(&other)];
+    for n in 0..10 {
+        let name = format!("more{n}");
+        fixture.create(code(&name, json!({}))).await;
+        fixture.catalog(|catalog| catalog.find(&name).is_some()).await;
+    }
+    for runner in runners {
+        runner.stop().await;
+    }
+    let last = fixture.create(NewBreadcrumb { title: "last".into(), ..NewBreadcrumb::default() }).await;
+    let mut deleted = 0;
+    let count = |event: &Event| {
+        let is_part = event.schema_name.as_deref() == Some(schema_names::TOOL_CATALOG);
+        deleted += usize::from(is_part && event.kind == EventKind::Deleted);
+        event.breadcrumb_id == last
+    };
+    fixture.event(count).await;
+    // Each of the starts may make fewer of at most 16 parts.
+    assert!(deleted <= 30, "{deleted} parts were deleted");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
