@@ -76,8 +76,9 @@ impl CatalogPublisher {
         Arc::new(Self { store, registry, peers, lost: Notify::new(), parts: AtomicUsize::new(0), rcrt_compat })
     }
 
-    /// A record of the catalog, in our or in RCRT's form, was written or deleted. If the catalog was
-    /// divided into another number of parts, or if a record is missing, everything is written again.
+    /// A record of the catalog, in our or in RCRT's form, was written or deleted. Everything is
+    /// written again if the catalog was divided into another number of parts, or if a record is
+    /// missing.
     pub fn part_changed(&self, event: &Event) {
         let known = self.parts.load(Ordering::Relaxed);
         if known == 0 {
@@ -158,8 +159,8 @@ impl CatalogPublisher {
 
     async fn synchronize_parts(&self, written: Option<PublishedCatalog>) -> Result<PublishedCatalog, StoreError> {
         let changed = self.registry.take_changed();
-        // At a start, and below when most parts are empty. Otherwise two runners, of which one sees far
-        // fewer tools, would divide the catalog in turns.
+        // At a start, and below when most parts are empty. Otherwise two runners, of which one sees
+        // far fewer tools, would divide the catalog in turns.
         let mut may_be_fewer = self.parts.load(Ordering::Relaxed) == 0;
         if let Some(mut written) = written {
             let numbers = self.assign(&mut written, changed);
