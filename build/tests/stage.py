@@ -2,11 +2,15 @@
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import unittest
 from pathlib import Path
+
+# In the background SIGINT is ignored, and the scripts under test would inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 # What the scripts can expect on every system. Everything else is fake or missing.
