@@ -67,8 +67,10 @@ class Test(Stage):
         self.stand_in("test-sdk", "echo 'sdk: broken'; exit 1", at=self.tree / "build")
         self.run_script("build/test").ends(1).says("sdk: broken", "run build/test-sdk")
         self.stand_in("test-sdk", at=self.tree / "build")
-        self.stand_in("test-dashboard", "echo 'dashboard: broken'; exit 1", at=self.tree / "build")
-        self.run_script("build/test").ends(1).says("dashboard: broken", "run build/test-dashboard")
+        self.stand_in("test-dashboard", "echo 'dashboard: broken'; echo '  1) one.spec.ts'; echo 'the reason'; exit 1", at=self.tree / "build")
+        ran = self.run_script("build/test").ends(1).says("dashboard: broken", "run build/test-dashboard")
+        # Its failures are printed again at the end.
+        self.assertEqual((ran.out.count("the reason"), ran.out.count("dashboard: broken")), (2, 1))
         self.stand_in("test-dashboard", at=self.tree / "build")
         self.stand_in("python3", "echo 'FAILED (failures=1)' >&2; exit 1")
         self.run_script("build/test").ends(1).says("FAILED (failures=1)", "scripts of build/ failed")
