@@ -197,7 +197,7 @@ impl TokenKey {
     fn decode(&self, token: &str) -> Result<(Claims, Arc<Vec<SigningKey>>), TokenError> {
         let mut rules = Validation::new(Algorithm::HS256);
         rules.leeway = 0;
-        // In the second of its `exp` a token is no longer valid (RFC 7519, 4.1.4), but would pass.
+        // RFC 7519 (4.1.4) refuses a token from its `exp` on. Without this it is valid for 1 s more.
         rules.reject_tokens_expiring_in_less_than = 1;
         let named = jsonwebtoken::decode_header(token).map_err(|_| TokenError::Forged)?.kid;
         let keys = self.keys_for(named.as_deref());

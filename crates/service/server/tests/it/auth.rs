@@ -69,7 +69,7 @@ async fn expired_forged_and_orphaned_tokens_are_refused() {
 
     let past = expired(&identity);
     assert_eq!(refused(&past).await, "the token has expired");
-    // At the time of its `exp` it is no longer valid.
+    // A token is refused from its `exp` on, not only after that second.
     let ended = key().issue(&identity, Duration::ZERO).unwrap();
     assert_eq!(key().verify(&ended), Err(TokenError::Expired));
     let other = TokenKey::from_bytes(&[8; 32]).unwrap().issue(&identity, Duration::from_mins(1)).unwrap();
