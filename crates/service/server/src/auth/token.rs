@@ -197,7 +197,7 @@ impl TokenKey {
     fn decode(&self, token: &str) -> Result<(Claims, Arc<Vec<SigningKey>>), TokenError> {
         let mut rules = Validation::new(Algorithm::HS256);
         rules.leeway = 0;
-        // RFC 7519 (4.1.4) refuses a token from its `exp` on. Without this it is valid for 1 s more.
+        // RFC 7519 (4.1.4) refuses a token from its `exp` on. Without this it is valid 1 s longer.
         rules.reject_tokens_expiring_in_less_than = 1;
         let named = jsonwebtoken::decode_header(token).map_err(|_| TokenError::Forged)?.kid;
         let keys = self.keys_for(named.as_deref());
