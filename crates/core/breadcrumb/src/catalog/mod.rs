@@ -11,7 +11,9 @@ use serde_json::Value;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::{AllowedTools, Annotations, Deprecation, NewBreadcrumb, Profile, Records, StoreError, ToolSource};
+use crate::{
+    AllowedTools, Annotations, BreadcrumbListItem, Deprecation, NewBreadcrumb, Profile, Records, StoreError, ToolSource,
+};
 
 pub use format::ToolFormat;
 pub use model_call::ModelCall;
@@ -128,9 +130,6 @@ impl Catalog {
         parts::usual_parts(entries / 2, bytes / 2) > parts
     }
 
-    /// The most parts in one list result of a store.
-    pub const PARTS_AT_ONCE: u32 = parts::PAGE;
-
     /// The most JSON text in one part, in bytes. A larger schema is left out of the catalog, which
     /// then says which record has it.
     pub const MAX_PART_BYTES: usize = 256 * 1024;
@@ -160,6 +159,16 @@ impl Catalog {
 
     /// The tag of all parts.
     pub const TAG: &str = "tool:catalog";
+
+    /// The records of the parts with one of these tags, newest first and each once. Without tags,
+    /// all of them and other programs' catalog records.
+    pub async fn list_parts(
+        store: &(impl Records + ?Sized),
+        any_tags: Vec<String>,
+        include_context: bool,
+    ) -> Result<Vec<BreadcrumbListItem>, StoreError> {
+        parts::list_parts(store, any_tags, include_context).await
+    }
 
     /// Reads the catalog; `None` if no runner has written one yet. While a runner writes, a reader
     /// sees each tool in its old or its new state.

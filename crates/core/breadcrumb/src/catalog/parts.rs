@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 
 use super::{Catalog, CatalogEntry, Registration, Waiting};
 use crate::schema_names::TOOL_CATALOG;
-use crate::{BreadcrumbQuery, NewBreadcrumb, Records, Selector, StoreError};
+use crate::{BreadcrumbListItem, BreadcrumbQuery, NewBreadcrumb, Records, Selector, StoreError};
 
 /// The most parts. 4096 parts have a gigabyte.
 const MAX_PARTS: usize = 4096;
@@ -19,7 +19,7 @@ const USUAL_ENTRIES: usize = 8;
 /// A catalog gets fewer parts only if it has this many times the parts that it would get.
 const SLACK: usize = 4;
 /// Parts in one list result of the store, which has at most 64 MiB.
-pub(super) const PAGE: u32 = 200;
+const PAGE: u32 = 200;
 /// How often a catalog of several pages is read, until no part is missing.
 const MAX_READS: u32 = 5;
 /// The longest description of a tool whose schema was left out.
@@ -40,7 +40,7 @@ pub(super) fn split(catalog: &Catalog, present: usize, may_be_fewer: bool) -> Ve
     let waiting: Vec<(&str, Value)> = catalog.waiting.iter().map(|tool| (tool.name.as_str(), waits(tool))).collect();
     let bytes: usize = tools.iter().chain(&waiting).map(|(_, entry)| size(entry)).sum();
     let usual = usual_parts(tools.len() + waiting.len(), bytes);
-    let most = if may_be_fewer { usual * SLACK - 1 } else { MAX_PARTS };
+    let most = if may_be_fewer { MAX_PARTS.min(usual * SLACK - 1) } else { MAX_PARTS };
     let keeps = present.is_power_of_two() && (usual..=most).contains(&present);
     let mut count = if keeps { present } else { usual };
     loop {
@@ -143,38 +143,45 @@ fn waits(tool: &Waiting) -> Value {
     json!(Waiting { missing_requirements: few, ..tool.clone() })
 }
 
-/// The parts with one of these tags, or all parts if there are no tags, newest first.
-fn query(any_tags: Vec<String>, include_context: bool) -> BreadcrumbQuery {
+/// See [`Catalog::list_parts`].
+pub(super) async fn list_parts(
+    store: &(impl Records + ?Sized),
+    any_tags: Vec<String>,
+    include_context: bool,
+) -> Result<Vec<BreadcrumbListItem>, StoreError> {
     let all_tags = vec![Catalog::TAG.into()];
     let selector = Selector { all_tags, any_tags, schema_name: Some(TOOL_CATALOG.into()), ..Selector::default() };
-    BreadcrumbQuery { selector, limit: PAGE, offset: 0, include_context }
+    let mut query = BreadcrumbQuery { selector, limit: PAGE, offset: 0, include_context };
+    let (mut rows, mut seen) = (Vec::new(), HashSet::new());
+    loop {
+        let page = store.list(&query).await?;
+        let is_last = page.len() < PAGE as usize;
+        // If a part is written meanwhile, the next page begins with the last one of this page.
+        rows.extend(page.into_iter().filter(|row| seen.insert(row.id)));
+        if is_last {
+            return Ok(rows);
+        }
+        query.offset += PAGE;
+    }
 }
 
 pub(super) async fn read(store: &(impl Records + ?Sized)) -> Result<Option<Catalog>, StoreError> {
     let mut reads = 0;
     loop {
         reads += 1;
-        let mut query = query(Vec::new(), true);
+        let rows = list_parts(store, Vec::new(), true).await?;
+        let is_one_page = rows.len() < PAGE as usize;
         let mut entries = Entries::default();
         let (mut found, mut parts) = (HashSet::new(), None);
-        loop {
-            let page = store.list(&query).await?;
-            let more = page.len() as u64 == u64::from(PAGE);
-            for item in page {
-                let Some(tag) = Catalog::part_tag(&item.tags) else { continue };
-                parts = parts.or(Catalog::parts_in(&item.tags));
-                found.insert(tag.to_owned());
-                entries.add(item.context.unwrap_or_default());
-            }
-            if !more {
-                break;
-            }
-            query.offset += PAGE;
+        for row in rows {
+            let Some(tag) = Catalog::part_tag(&row.tags) else { continue };
+            parts = parts.or(Catalog::parts_in(&row.tags));
+            found.insert(tag.to_owned());
+            entries.add(row.context.unwrap_or_default());
         }
         // A part that was written between two pages can be in neither.
         let has_all = |parts| (0..parts).all(|number| found.contains(&Catalog::tag_of_part(number)));
-        let is_whole = query.offset == 0 || parts.is_none_or(has_all);
-        if is_whole || reads == MAX_READS {
+        if is_one_page || parts.is_none_or(has_all) || reads == MAX_READS {
             return Ok((!found.is_empty()).then(|| entries.into_catalog()));
         }
     }
@@ -187,7 +194,7 @@ pub(super) async fn read_part_of(store: &(impl Records + ?Sized), name: &str) ->
     let counts = std::iter::successors(Some(1), |count| Some(count * 2)).take_while(|count| *count <= MAX_PARTS);
     let mut tags: Vec<String> = counts.map(|count| Catalog::tag_of_part(part_of(name, count))).collect();
     tags.dedup();
-    let rows = store.list(&query(tags, false)).await?;
+    let rows = list_parts(store, tags, false).await?;
     let has_name = |tags: &[String]| {
         let tag = Catalog::parts_in(tags).map(|parts| Catalog::tag_of_part(part_of(name, parts)));
         tag.is_some_and(|tag| tags.contains(&tag))

@@ -236,6 +236,16 @@ fn parts_are_too_few_at_twice_their_usual_size() {
     assert!(!Catalog::needs_more_parts(4096, usize::MAX, usize::MAX));
 }
 
+/// The present number comes from a tag.
+#[test]
+fn parts_have_an_upper_limit() {
+    let large = |n| Registration { description: "x".repeat(3_000), ..tool(&format!("tool{n}"), json!(true)) };
+    let catalog = Catalog::new((0..16_800).map(large).collect(), Vec::new());
+    for may_be_fewer in [true, false] {
+        assert_eq!(catalog.records_beside(8_192, may_be_fewer).len(), 4_096);
+    }
+}
+
 #[test]
 fn oversized_tool_names_its_record() {
     let huge = Registration {

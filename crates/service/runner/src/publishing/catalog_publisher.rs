@@ -10,8 +10,7 @@ use std::time::Duration;
 
 use chrono::{Days, NaiveTime, Utc};
 use rcrt_breadcrumb::{
-    BreadcrumbListItem, BreadcrumbQuery, Catalog, CatalogEntry, Event, EventKind, NewBreadcrumb, Records, Selector,
-    StoreError, object_bytes, schema_names::TOOL_CATALOG,
+    BreadcrumbListItem, Catalog, CatalogEntry, Event, EventKind, NewBreadcrumb, Records, StoreError, object_bytes,
 };
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, timeout_at};
@@ -219,7 +218,8 @@ impl CatalogPublisher {
     async fn write_all(&self, may_be_fewer: bool) -> Result<Option<PublishedCatalog>, StoreError> {
         let mut existing: BTreeMap<String, Vec<BreadcrumbListItem>> = BTreeMap::new();
         let mut surplus = Vec::new();
-        let rows = self.list().await?;
+        let list = || Catalog::list_parts(&*self.store, Vec::new(), true);
+        let rows = with_retries("read the catalog of tools", list).await?;
         // Of the part that was written last, because another runner may be dividing the catalog.
         let divided = rows.iter().find_map(|row| Catalog::parts_in(&row.tags));
         for row in rows {
@@ -273,26 +273,6 @@ impl CatalogPublisher {
             }
         }
         Catalog::new(tools, waiting)
-    }
-
-    async fn list(&self) -> Result<Vec<BreadcrumbListItem>, StoreError> {
-        let selector = Selector {
-            all_tags: vec![Catalog::TAG.into()],
-            schema_name: Some(TOOL_CATALOG.into()),
-            ..Selector::default()
-        };
-        let mut query = BreadcrumbQuery { selector, limit: Catalog::PARTS_AT_ONCE, offset: 0, include_context: true };
-        let (mut rows, mut seen) = (Vec::new(), HashSet::new());
-        loop {
-            let page = with_retries("read the catalog of tools", || self.store.list(&query)).await?;
-            let is_last = page.len() < query.limit as usize;
-            // If a part is written meanwhile, the next page begins with the last one of this page.
-            rows.extend(page.into_iter().filter(|row| seen.insert(row.id)));
-            if is_last {
-                return Ok(rows);
-            }
-            query.offset += query.limit;
-        }
     }
 
     async fn update(

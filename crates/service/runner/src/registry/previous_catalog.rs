@@ -3,16 +3,12 @@
 
 use std::collections::{HashMap, HashSet};
 
-use rcrt_breadcrumb::{
-    BreadcrumbListItem, BreadcrumbQuery, Catalog, Records, Selector, StoreError, schema_names::TOOL_CATALOG,
-};
+use rcrt_breadcrumb::{BreadcrumbListItem, Catalog, Records, StoreError};
 use serde_json::Value;
 use uuid::Uuid;
 
 use crate::backoff::with_retries;
 
-/// A part has at most 256 KiB, and a page of the store at most 64 MiB.
-const PAGE: u32 = 200;
 /// With fewer parts (of some 24 kB) all of them are read at once.
 const FEW_PARTS: usize = 32;
 
@@ -27,38 +23,34 @@ pub(crate) struct PreviousCatalog {
 impl PreviousCatalog {
     /// The current content of the catalog.
     pub async fn read(store: &dyn Records) -> Result<Self, StoreError> {
-        Self::of(store, vec![Catalog::TAG.into()]).await
+        Self::of(store, Vec::new()).await
     }
 
     /// What the part of this name says, if there are so many parts.
     pub async fn read_part(store: &dyn Records, name: &str, parts: usize) -> Result<Self, StoreError> {
-        Self::of(store, vec![Catalog::TAG.into(), Catalog::tag_of_part(Catalog::part_of(name, parts))]).await
+        Self::of(store, vec![Catalog::tag_of_part(Catalog::part_of(name, parts))]).await
     }
 
     /// How many parts there are, if they are many and each name is in the one of its hash. While a
     /// runner divides the catalog again, it may not be.
     pub async fn many_parts(store: &dyn Records) -> Result<Option<usize>, StoreError> {
-        let (mut tags, mut rows) = (HashSet::new(), 0);
-        each(store, vec![Catalog::TAG.into()], false, |row| {
-            rows += 1;
-            tags.extend(Catalog::part_tag(&row.tags).map(str::to_owned));
-        })
-        .await?;
-        let is_whole = rows == tags.len() && (0..rows).all(|part| tags.contains(&Catalog::tag_of_part(part)));
-        Ok((is_whole && rows >= FEW_PARTS).then_some(rows))
+        let rows = list(store, Vec::new(), false).await?;
+        let tags: HashSet<&str> = rows.iter().filter_map(|row| Catalog::part_tag(&row.tags)).collect();
+        let parts = rows.len();
+        let is_whole = parts == tags.len() && (0..parts).all(|part| tags.contains(&*Catalog::tag_of_part(part)));
+        Ok((is_whole && parts >= FEW_PARTS).then_some(parts))
     }
 
-    async fn of(store: &dyn Records, all_tags: Vec<String>) -> Result<Self, StoreError> {
+    async fn of(store: &dyn Records, any_tags: Vec<String>) -> Result<Self, StoreError> {
         let mut previous = Self::default();
-        each(store, all_tags, true, |row| {
-            let Some(mut context) = row.context.filter(|_| Catalog::part_tag(&row.tags).is_some()) else { return };
+        for row in list(store, any_tags, true).await? {
+            let Some(mut context) = row.context.filter(|_| Catalog::part_tag(&row.tags).is_some()) else { continue };
             for kind in ["tools", "waiting"] {
                 if let Some(Value::Array(entries)) = context.remove(kind) {
                     previous.add(entries);
                 }
             }
-        })
-        .await?;
+        }
         Ok(previous)
     }
 
@@ -91,22 +83,10 @@ impl PreviousCatalog {
     }
 }
 
-/// Hands over the records with these tags, newest first.
-async fn each(
+async fn list(
     store: &dyn Records,
-    all_tags: Vec<String>,
+    any_tags: Vec<String>,
     include_context: bool,
-    mut take: impl FnMut(BreadcrumbListItem),
-) -> Result<(), StoreError> {
-    let selector = Selector { all_tags, schema_name: Some(TOOL_CATALOG.into()), ..Selector::default() };
-    let mut query = BreadcrumbQuery { selector, limit: PAGE, offset: 0, include_context };
-    loop {
-        let page = with_retries("read the catalog of tools", || store.list(&query)).await?;
-        let is_last = page.len() < PAGE as usize;
-        page.into_iter().for_each(&mut take);
-        if is_last {
-            return Ok(());
-        }
-        query.offset += PAGE;
-    }
+) -> Result<Vec<BreadcrumbListItem>, StoreError> {
+    with_retries("read the catalog of tools", || Catalog::list_parts(store, any_tags.clone(), include_context)).await
 }

@@ -155,6 +155,10 @@ async fn parts_are_divided_at_twice_their_usual_size() {
     runner.stop().await;
 }
 
+fn is_first_of_two(event: &Event) -> bool {
+    event.tags.contains(&Catalog::tag_of_part(0)) && Catalog::parts_in(&event.tags) == Some(2)
+}
+
 /// A runner that starts divides a catalog that one in operation leaves as it is.
 #[tokio::test]
 async fn a_runner_follows_when_another_one_divides_the_catalog() {
@@ -170,9 +174,7 @@ async fn a_runner_follows_when_another_one_divides_the_catalog() {
     assert_eq!(fixture.list(schema_names::TOOL_CATALOG).await.len(), 1);
     let second = fixture.start(&fake);
     fixture.event(|event| event.tags.contains(&Catalog::tag_of_part(1))).await;
-    fixture
-        .event(|event| event.tags.contains(&Catalog::tag_of_part(0)) && Catalog::parts_in(&event.tags) == Some(2))
-        .await;
+    fixture.event(is_first_of_two).await;
     second.stop().await;
 
     let (id, name) = tools.iter().find(|(_, name)| Catalog::part_of(name, 2) == 1).unwrap();
@@ -197,14 +199,12 @@ async fn what_another_runner_left_of_a_division_is_completed() {
     let in_second = |tool: &Registration| Catalog::part_of(&tool.name, 2) == 1;
     let entries: Vec<_> = catalog.tools.into_iter().filter(in_second).map(CatalogEntry::Offered).collect();
     fixture.create(Catalog::part(1, 2, &entries).unwrap()).await;
-    let is_divided =
-        |event: &Event| event.tags.contains(&Catalog::tag_of_part(0)) && Catalog::parts_in(&event.tags) == Some(2);
-    let first = fixture.event(is_divided).await;
+    let first = fixture.event(is_first_of_two).await;
 
     let tags = vec![Catalog::TAG.into(), Catalog::tag_of_part(0)];
     let changes = BreadcrumbChanges { tags: Some(tags), ..BreadcrumbChanges::default() };
     let version = fixture.person.update(first.breadcrumb_id, first.version, changes).await.unwrap().version;
-    fixture.event(|event| is_divided(event) && event.version > version).await;
+    fixture.event(|event| is_first_of_two(event) && event.version > version).await;
     runner.stop().await;
 }
 
