@@ -5,7 +5,8 @@
 //!
 //! The scripts are made strict code, so that a tool's function cannot find its caller through
 //! `caller`, `arguments` or a stack frame. The symbols under which their objects store inner state
-//! become hidden keys. Their classes are listed, also those that no name leads to.
+//! become hidden keys. Their classes are listed, also those that no name leads to. Some of their
+//! parts are replaced.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -52,6 +53,24 @@ const ON_PROTOTYPES: [&str; 18] = [
 const REGISTERED: [&str; 2] = ["_controllerErrorFunction", "_isClosedPromise"];
 /// Symbols that stay symbols, by file: another file has a symbol of the same name that does not.
 const ON_PROTOTYPES_OF: [(&str, &str); 2] = [("23_request.js", "_headers"), ("23_request.js", "_signal")];
+/// Parts of scripts that this crate replaces, by file. The boundaries of forms come from our own
+/// random numbers: the state of the engine's generator is the same in all copies of a process, and
+/// continues from call to call. The timers of `AbortSignal.timeout` are created by
+/// `js/system_timers.js`, which ends them with the call.
+const REPLACED: [(&str, &str, &str); 4] = [
+    (
+        "03_abort_signal.js",
+        "const { core, primordials } = __bootstrap;",
+        "const { core, primordials, internals } = __bootstrap;",
+    ),
+    ("03_abort_signal.js", "core.createSystemTimer(", "internals.createSystemTimer("),
+    (
+        "21_formdata.js",
+        "const { core, primordials } = __bootstrap;",
+        "const { core, primordials, internals } = __bootstrap;const MathRandom = () => internals.random();",
+    ),
+    ("21_formdata.js", "  MathRandom,\n", "\n"),
+];
 
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed=build.rs");
@@ -66,7 +85,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             let specifier = format!("ext:{name}/{file}");
             let strict = out.join(format!("{name}-{file}"));
             // On the first line, so that positions in stacks do not change.
-            let text = own_random(&file, &hide_keys(&file, &list_classes(&fs::read_to_string(&script)?)))?;
+            let text = replace_parts(&file, hide_keys(&file, &list_classes(&fs::read_to_string(&script)?)))?;
             fs::write(&strict, format!("\"use strict\";{text}"))?;
             let path = strict.to_str().ok_or_else(|| format!("{} is not valid UTF-8", strict.display()))?;
             writeln!(
@@ -142,18 +161,14 @@ fn list_classes(script: &str) -> String {
     listed
 }
 
-/// The boundaries of forms come from our own random numbers. The state of the engine's generator is
-/// the same in all copies of a process, and continues from call to call.
-fn own_random(file: &str, script: &str) -> Result<String, String> {
-    if file != "21_formdata.js" {
-        return Ok(script.to_owned());
+fn replace_parts(file: &str, mut script: String) -> Result<String, String> {
+    for (_, theirs, own) in REPLACED.iter().filter(|(of, ..)| *of == file) {
+        if script.matches(theirs).count() != 1 {
+            return Err(format!("{file} has {theirs:?} not once, as this build expects"));
+        }
+        script = script.replace(theirs, own);
     }
-    let (taken, bootstrap) = ("  MathRandom,\n", "const { core, primordials } = __bootstrap;");
-    if !script.contains(taken) || !script.contains(bootstrap) {
-        return Err(format!("{file} takes its random numbers in another way than this build expects"));
-    }
-    let own = "const { core, primordials, internals } = __bootstrap;const MathRandom = () => internals.random();";
-    Ok(script.replacen(taken, "\n", 1).replacen(bootstrap, own, 1))
+    Ok(script)
 }
 
 fn hidden_key(file: &str, line: &str) -> Option<String> {

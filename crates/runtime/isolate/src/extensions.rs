@@ -28,6 +28,7 @@ const OWN: &[ExtensionFileSource] = &[
     ExtensionFileSource::new("ext:sandbox/transfers.js", ascii_str_include!("js/transfers.js")),
     ExtensionFileSource::new("ext:sandbox/webassembly.js", ascii_str_include!("js/webassembly.js")),
     ExtensionFileSource::new("ext:sandbox/lockdown.js", ascii_str_include!("js/lockdown.js")),
+    ExtensionFileSource::new("ext:sandbox/system_timers.js", ascii_str_include!("js/system_timers.js")),
     ExtensionFileSource::new("ext:sandbox/harden.js", ascii_str_include!("js/harden.js")),
     ExtensionFileSource::new("ext:sandbox/seed.js", ascii_str_include!("js/seed.js")),
     ExtensionFileSource::new("ext:sandbox/main.js", ascii_str_include!("js/main.js")),

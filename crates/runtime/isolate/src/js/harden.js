@@ -4,6 +4,7 @@
 import { core, internals, primordials } from "ext:core/mod.js";
 import { reset } from "ext:sandbox/console.js";
 import { makeContext } from "ext:sandbox/context.js";
+import { endTimers } from "ext:sandbox/system_timers.js";
 
 const {
   ArrayPrototypeIncludes,
@@ -35,7 +36,6 @@ const {
 } = primordials;
 const { eventTargetData } = core.loadExtScript("ext:deno_web/02_event.js");
 const { performance, Performance } = core.loadExtScript("ext:deno_web/15_performance.js");
-const { __processTimers: processTimers } = core;
 const clearMarks = uncurryThis(Performance.prototype.clearMarks);
 const clearMeasures = uncurryThis(Performance.prototype.clearMeasures);
 /** The platform's classes, also those that only its errors and inner objects have. */
@@ -426,13 +426,12 @@ function areReplacedRestored() {
  * first one found. If not, the process must end. No code of the tool can run in here.
  */
 function clean() {
-  if (isSpent || baseline === undefined || !areReplacedRestored()) return false;
+  // First, so that what follows would find what a callback did.
+  if (!endTimers() || isSpent || baseline === undefined || !areReplacedRestored()) return false;
   // Listeners of the only event target that calls share.
   if (performance[eventTargetData] !== undefined) return false;
   clearMarks(performance);
   clearMeasures(performance);
-  // The lists of cleared timers, whose age would decide the order of later timers.
-  processTimers(Infinity);
   forgetMatch();
   reset();
   return isGlobalRestored();

@@ -35,6 +35,7 @@ pub fn declarations() -> Vec<OpDecl> {
         fetch::op_sandbox_fetch_abort(),
         hidden::op_sandbox_hidden(),
         progress::op_sandbox_progress(),
+        timers::op_sandbox_has_timers(),
     ]
 }
 

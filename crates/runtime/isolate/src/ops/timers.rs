@@ -23,3 +23,8 @@ pub fn op_sandbox_timer_track(state: &mut OpState, #[smi] id: i32, _repeats: boo
 pub fn op_sandbox_timer_untrack(state: &mut OpState, #[smi] id: i32) {
     state.borrow::<Timers>().0.borrow_mut().remove(&id);
 }
+
+#[op2(fast)]
+pub fn op_sandbox_has_timers(state: &mut OpState) -> bool {
+    !state.borrow::<Timers>().is_empty()
+}

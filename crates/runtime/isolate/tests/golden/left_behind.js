@@ -85,7 +85,7 @@ async function leave({ secret, steps }, context) {
 }
 
 /** What they leave ends the process, which then no longer shows what it kept. */
-const ENDING = ["(AbortSignal.timeout)", "(MessageChannel)", "(MessagePort)", "(PerformanceObserver)", "(WebAssembly.Memory)"];
+const ENDING = ["(MessageChannel)", "(MessagePort)", "(PerformanceObserver)", "(WebAssembly.Memory)"];
 
 /** Everything that is found, as one number, and what looks like something that was left. */
 async function look(context) {

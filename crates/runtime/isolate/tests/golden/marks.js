@@ -82,7 +82,7 @@ export async function execute(_input, context) {
         promise: context.api.getBreadcrumb("x").catch(() => {}), digest: crypto.subtle.digest("SHA-256", new Uint8Array(1)),
         fetched: await fetch("https://example.org/").catch((error) => error),
         asked: await context.api.getBreadcrumb("x").catch((error) => error),
-        abort: new AbortController(), signal: new AbortController().signal, blob: new Blob(["a"]),
+        abort: new AbortController(), signal: new AbortController().signal, timeout: AbortSignal.timeout(1e6), blob: new Blob(["a"]),
         event: new Event("e"), target: new EventTarget(), custom: new CustomEvent("e"), message: new MessageEvent("e"),
         errorEvent: new ErrorEvent("e"), close: new CloseEvent("e"), progress: new ProgressEvent("e"),
         file: new File(["a"], "f"), reader: new FileReader(), form: new FormData(), formKeys: new FormData().keys(),
