@@ -26,6 +26,10 @@ pub const FAMILIES: [&str; 13] = [
     "secrets",
     "stack",
 ];
+/// Families about what calls share. The calls of their cases are made so often: the first one has a
+/// process of its own, and the later ones share one.
+const ABOUT_SHARING: [&str; 3] = ["escape", "isolation", "pollution"];
+const TIMES_IF_SHARED: usize = 3;
 /// Fields whose value is plain text. Those of [`MANY`] can occur several times.
 const TEXT: [&str; 10] = [
     "status",
@@ -244,6 +248,14 @@ pub fn files(folder: &Path) -> Vec<(String, PathBuf)> {
 }
 
 impl Case {
+    /// The calls, in order.
+    pub fn calls(&self) -> Vec<Call> {
+        let is_about_sharing = ABOUT_SHARING.iter().any(|family| self.file.starts_with(&format!("{family}/")));
+        let times = if is_about_sharing && self.head.isolation == Isolation::Call { TIMES_IF_SHARED } else { 1 };
+        let calls = self.head.calls();
+        std::iter::repeat_n(calls, times).flatten().collect()
+    }
+
     /// `put_in` replaces `{{…}}` with names and ports.
     pub fn read(file: &str, text: &str, put_in: impl Fn(&str, &str) -> String) -> Result<Self, String> {
         let stem = file.strip_suffix(".ts").ok_or("a case is a .ts file")?;
@@ -339,7 +351,7 @@ impl Head {
             .into())
     }
 
-    /// The calls, in order.
+    /// The calls of one round, in order.
     pub fn calls(&self) -> Vec<Call> {
         if !self.calls.is_empty() {
             return self.calls.clone();

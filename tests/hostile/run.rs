@@ -55,7 +55,7 @@ pub async fn run(harness: &Harness, case: &Case) -> Vec<String> {
         return faults;
     }
     let mut faults = Vec::new();
-    let calls = case.head.calls();
+    let calls = case.calls();
     let tenants: Vec<&Tenant> =
         harness.tenants.iter().take(calls.iter().map(|call| call.tenant).max().unwrap_or(1)).collect();
     let mut records = Vec::new();
