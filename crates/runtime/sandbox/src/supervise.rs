@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use futures::{SinkExt, StreamExt};
 use rcrt_breadcrumb::Limits;
+use serde_json::Value;
 use tokio::io::AsyncWriteExt;
 use tokio::net::unix::OwnedWriteHalf;
 use tokio::sync::{Semaphore, mpsc};
@@ -17,7 +18,7 @@ use crate::call_end::CallEnd;
 use crate::call_frames::{CallFrames, Failure, FrameAction};
 use crate::call_limits::{CallLimits, Exceeded};
 use crate::console::Console;
-use crate::protocol::{CallDone, CallResult, Frame, FrameCodec, FrameError, Kind, MAX_OUTPUT_BYTES};
+use crate::protocol::{CallDone, CallResult, Failed, Frame, FrameCodec, FrameError, Kind, MAX_OUTPUT_BYTES};
 use crate::worker::Worker;
 use crate::{HostOps, ProcessUsage, Script};
 
@@ -153,10 +154,17 @@ pub async fn supervise(worker: &mut Worker, start: bytes::Bytes, watch: Watch<'_
         && let Ok(CallDone { result: CallResult::Failed(failed), .. }) = &mut done
     {
         // The next attempt has a process of its own.
-        failed.is_retryable = true;
+        failed.is_retryable |= is_engines_error(failed);
         failed.message.push_str(CHANGES_BUILTINS);
     }
     Ending { call_end: call_end(stop_reason, done), fate, is_repeatable }
+}
+
+/// Whether the engine refused something that the tool did. Text of others, such as a server's, can
+/// look like a refused change, and must not repeat a call that had effects.
+fn is_engines_error(failed: &Failed) -> bool {
+    let detail = |name| failed.details.as_ref().and_then(|details| details.get(name)).and_then(Value::as_str);
+    detail("name") == Some("TypeError") || detail("cause").is_some_and(|cause| cause.starts_with("TypeError: "))
 }
 
 /// Returns when the call must end, whatever the worker does.

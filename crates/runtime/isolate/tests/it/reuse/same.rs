@@ -156,6 +156,23 @@ fn text_that_only_looks_like_a_refused_change_costs_no_process() {
 }
 
 #[test]
+fn text_of_others_does_not_repeat_a_call_that_asked_for_something() {
+    block_on(async {
+        let calls = Calls::of(
+            "export async function execute(text, { api }) { await api.getBreadcrumb('a').catch(() => {});
+                if (text !== null) throw new Error(`the server said: ${text}`); return 1 }",
+        )
+        .await;
+        for _ in 0..2 {
+            calls.value(Value::Null).await;
+        }
+        let failure = calls.run(json!("the list is not extensible")).await.result.unwrap_err();
+        assert!(!failure.is_retryable, "{failure}");
+        calls.sandbox.close().await;
+    });
+}
+
+#[test]
 fn tools_that_stumble_over_frozen_builtins_get_their_own_processes() {
     for (code, expected) in [
         (
