@@ -139,11 +139,24 @@ impl World {
         auth: AuthMode,
         set: impl FnOnce(&mut ServerOptions),
     ) -> Self {
-        let options = StoreOptions {
-            app_url: Some(database.app_url.clone()),
-            max_connections: 4,
-            ..StoreOptions::new(database.admin_url.clone(), SecretsKey::from_bytes([3; 32]))
-        };
+        let options = store_options(&database);
+        Self::start_over(listen, database, options, auth, set).await
+    }
+
+    /// With this limit of the queued calls of each agent.
+    pub async fn with_queue_limit(max_queued_calls: u32) -> Self {
+        let database = TestDatabase::new().await;
+        let options = StoreOptions { max_queued_calls, ..store_options(&database) };
+        Self::start_over("127.0.0.1:0", database, options, AuthMode::Keys, |_| {}).await
+    }
+
+    async fn start_over(
+        listen: &str,
+        database: TestDatabase,
+        options: StoreOptions,
+        auth: AuthMode,
+        set: impl FnOnce(&mut ServerOptions),
+    ) -> Self {
         let store = Store::open(options, &|_| {}).await.unwrap();
         let schemas = Schemas::over(store.clone());
         let listener = TcpListener::bind(listen).await.unwrap();
@@ -253,6 +266,14 @@ pub async fn answer(request: reqwest::RequestBuilder) -> Answer {
     let response = request.send().await.unwrap();
     let (status, headers) = (response.status(), response.headers().clone());
     Answer { status, headers, text: response.text().await.unwrap() }
+}
+
+fn store_options(database: &TestDatabase) -> StoreOptions {
+    StoreOptions {
+        app_url: Some(database.app_url.clone()),
+        max_connections: 4,
+        ..StoreOptions::new(database.admin_url.clone(), SecretsKey::from_bytes([3; 32]))
+    }
 }
 
 pub fn note(title: &str) -> Value {

@@ -12,7 +12,7 @@ use tokio::{
 
 use crate::{
     events::Wire,
-    harness::{PATIENCE, World, note},
+    harness::{PATIENCE, World, note, request_for},
 };
 
 /// So many requests at once, and then none for a long time. An option, as in the limits.
@@ -29,6 +29,23 @@ fn patient() -> ServerLimits {
 
 async fn start(limits: ServerLimits) -> World {
     World::bounded(AuthMode::Keys, limits).await
+}
+
+#[tokio::test]
+async fn an_agent_with_too_many_queued_calls_gets_a_time_to_retry() {
+    let world = World::with_queue_limit(2).await;
+    let tenant = world.tenant().await;
+    let (_, token) = world.agent(tenant, &[Role::Emitter]).await;
+    for _ in 0..2 {
+        world.post("/breadcrumbs", &token, request_for("echo")).await.ok();
+    }
+    let refused = world.post("/breadcrumbs", &token, request_for("echo")).await;
+    assert_eq!(refused.problem(429, "queue_full")["limit"], 2);
+    assert_eq!(refused.header("retry-after"), "1");
+    world.post("/breadcrumbs", &token, note("not a call")).await.ok();
+    let (_, other) = world.agent(tenant, &[Role::Emitter]).await;
+    world.post("/breadcrumbs", &other, request_for("echo")).await.ok();
+    world.close().await;
 }
 
 async fn connect(world: &World) -> TcpStream {
