@@ -77,15 +77,19 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed=../../../Cargo.lock");
     let metadata = cargo_metadata()?;
     let out = PathBuf::from(variable("OUT_DIR")?);
-    let mut table = String::new();
+    let (mut table, mut state) = (String::new(), String::new());
     for name in CRATES {
         writeln!(table, "pub const {}: &[ExtensionFileSource] = &[", name.to_uppercase())?;
         for script in scripts(&crate_root(&metadata, name)?)? {
             let file = script.file_name().unwrap_or_default().to_string_lossy().into_owned();
             let specifier = format!("ext:{name}/{file}");
             let strict = out.join(format!("{name}-{file}"));
+            let text = fs::read_to_string(&script)?;
+            for variable in text.lines().filter_map(mutable_variable) {
+                writeln!(state, "{file} {variable}")?;
+            }
             // On the first line, so that positions in stacks do not change.
-            let text = replace_parts(&file, hide_keys(&file, &list_classes(&fs::read_to_string(&script)?)))?;
+            let text = replace_parts(&file, hide_keys(&file, &list_classes(&text)))?;
             fs::write(&strict, format!("\"use strict\";{text}"))?;
             let path = strict.to_str().ok_or_else(|| format!("{} is not valid UTF-8", strict.display()))?;
             writeln!(
@@ -96,6 +100,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         table.push_str("];\n");
     }
     fs::write(out.join("web_platform.rs"), table)?;
+    fs::write(out.join("module_state.txt"), state)?;
     Ok(())
 }
 
@@ -169,6 +174,16 @@ fn replace_parts(file: &str, mut script: String) -> Result<String, String> {
         script = script.replace(theirs, own);
     }
     Ok(script)
+}
+
+/// The name of the variable of a script that this line declares, if it can change: it is assigned,
+/// or holds a collection.
+fn mutable_variable(line: &str) -> Option<&str> {
+    let (keyword, rest) = line.split_once(' ')?;
+    let name = rest.split([' ', ';']).next()?;
+    let value = rest.split_once(" = ").map_or("", |(_, value)| value);
+    let is_collection = value == "[];" || (value.starts_with("new ") && !value.starts_with("new SafeRegExp"));
+    (matches!(keyword, "let" | "var") || keyword == "const" && is_collection).then_some(name)
 }
 
 fn hidden_key(file: &str, line: &str) -> Option<String> {
