@@ -76,7 +76,7 @@ fn the_list_has_no_names_of_the_engines_host() {
 }
 
 /// Each variable in which the platform could keep something from call to call has a reason why no
-/// call finds it. An update that adds one fails here, and needs a reason or a change of `harden.js`.
+/// call finds it. An update that adds one fails here: it needs a reason or a change of `harden.js`.
 #[test]
 fn each_variable_of_the_platform_that_can_change_has_a_reason() {
     let found: BTreeSet<&str> = include_str!(concat!(env!("OUT_DIR"), "/module_state.txt")).lines().collect();
