@@ -144,3 +144,12 @@ impl Installation {
         self.said.borrow().clone()
     }
 }
+
+/// Shows what the programs logged, if the test failed.
+impl Drop for Installation {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("{}", self.log());
+        }
+    }
+}
