@@ -26,8 +26,8 @@ pub const FAMILIES: [&str; 13] = [
     "secrets",
     "stack",
 ];
-/// Families about what calls share. The calls of their cases are made so often: the first one has a
-/// process of its own, and the later ones share one.
+/// Families about what calls share. Their calls are repeated: the first call of a tool has its own
+/// process, and only later ones share one.
 const ABOUT_SHARING: [&str; 3] = ["escape", "isolation", "pollution"];
 const TIMES_IF_SHARED: usize = 3;
 /// Fields whose value is plain text. Those of [`MANY`] can occur several times.
