@@ -147,6 +147,7 @@ impl Installation {
 
 /// Shows what the programs logged, if the test failed.
 impl Drop for Installation {
+    #[allow(clippy::print_stderr)]
     fn drop(&mut self) {
         if std::thread::panicking() {
             eprintln!("{}", self.log());

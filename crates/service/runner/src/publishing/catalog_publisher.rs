@@ -16,12 +16,12 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, timeout_at};
 use tokio_util::sync::CancellationToken;
 
-use crate::backoff::with_retries;
 use crate::coordination::peer_runners::PeerRunners;
 use crate::coordination::reporter::{EVERY, READING};
 use crate::publishing::catalog_part::{PublishedPart, create, delete, update};
 use crate::publishing::rcrt_catalog;
 use crate::registry::Registry;
+use crate::registry::previous_catalog::list_parts;
 use crate::registry::readiness::SETTINGS;
 
 /// After a change, the publisher waits this long for more changes …
@@ -218,8 +218,7 @@ impl CatalogPublisher {
     async fn write_all(&self, may_be_fewer: bool) -> Result<Option<PublishedCatalog>, StoreError> {
         let mut existing: BTreeMap<String, Vec<BreadcrumbListItem>> = BTreeMap::new();
         let mut surplus = Vec::new();
-        let list = || Catalog::list_parts(&*self.store, Vec::new(), true);
-        let rows = with_retries("read the catalog of tools", list).await?;
+        let rows = list_parts(&*self.store, Vec::new(), true).await?;
         // Of the part that was written last, because another runner may be dividing the catalog.
         let divided = rows.iter().find_map(|row| Catalog::parts_in(&row.tags));
         for row in rows {

@@ -34,7 +34,7 @@ impl PreviousCatalog {
     /// How many parts there are, if they are many and each name is in the one of its hash. While a
     /// runner divides the catalog again, it may not be.
     pub async fn many_parts(store: &dyn Records) -> Result<Option<usize>, StoreError> {
-        let rows = list(store, Vec::new(), false).await?;
+        let rows = list_parts(store, Vec::new(), false).await?;
         let tags: HashSet<&str> = rows.iter().filter_map(|row| Catalog::part_tag(&row.tags)).collect();
         let parts = rows.len();
         let is_whole = parts == tags.len() && (0..parts).all(|part| tags.contains(&*Catalog::tag_of_part(part)));
@@ -43,7 +43,7 @@ impl PreviousCatalog {
 
     async fn of(store: &dyn Records, any_tags: Vec<String>) -> Result<Self, StoreError> {
         let mut previous = Self::default();
-        for row in list(store, any_tags, true).await? {
+        for row in list_parts(store, any_tags, true).await? {
             let Some(mut context) = row.context.filter(|_| Catalog::part_tag(&row.tags).is_some()) else { continue };
             for kind in ["tools", "waiting"] {
                 if let Some(Value::Array(entries)) = context.remove(kind) {
@@ -83,7 +83,8 @@ impl PreviousCatalog {
     }
 }
 
-async fn list(
+/// The records of the catalog, or those with one of these tags, newest first.
+pub(crate) async fn list_parts(
     store: &dyn Records,
     any_tags: Vec<String>,
     include_context: bool,
