@@ -1,8 +1,11 @@
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use rcrt_test_database::TestDatabase;
+use sqlx::{Connection, PgConnection};
+use tokio::time::timeout;
 
 use super::flood::{self, REQUESTS};
-use crate::process::Installation;
+use crate::process::{Installation, PATIENCE};
 use crate::watcher::Watcher;
 
 /// The embedded Postgres is killed twice while `rcrt up` runs, which starts it again.
@@ -24,6 +27,36 @@ async fn killed_in_the_middle_of_500_requests() {
     watcher.answered(REQUESTS).await;
 
     flood.check(&*store, &watcher.stop()).await;
+    assert_eq!(up.stop().await, Some(0), "{}", installation.log());
+}
+
+/// The database ends connections of `rcrt up` when that serves clients already, and compares the
+/// included tools with its records.
+#[tokio::test(flavor = "multi_thread")]
+async fn connections_lost_while_rcrt_up_starts() {
+    let (installation, database) = (Installation::new(), TestDatabase::new().await);
+    let mut connection = PgConnection::connect(&database.admin_url).await.unwrap();
+    let mut lock = connection.begin().await.unwrap();
+    sqlx::query("LOCK TABLE breadcrumbs IN ACCESS EXCLUSIVE MODE").execute(&mut *lock).await.unwrap();
+    let listen = installation.listen.to_string();
+    let up = installation.start(&["up", "--listen", &listen, "--database-url", &database.admin_url]);
+    installation.client().await;
+
+    let end_blocked = "WITH blocked AS MATERIALIZED (
+                           SELECT pid FROM pg_locks WHERE NOT granted AND relation = 'breadcrumbs'::regclass
+                           AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))
+                       SELECT count(*) FROM blocked WHERE pg_terminate_backend(pid)";
+    let losses = async {
+        let mut lost = 0;
+        while lost < 10 {
+            lost += sqlx::query_scalar::<_, i64>(end_blocked).fetch_one(&mut *lock).await.unwrap();
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(PATIENCE, losses).await.expect("`rcrt up` continues");
+    lock.rollback().await.unwrap();
+
+    installation.said("Ready after", 1).await;
     assert_eq!(up.stop().await, Some(0), "{}", installation.log());
 }
 

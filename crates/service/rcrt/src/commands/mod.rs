@@ -52,6 +52,7 @@ pub mod runners;
 pub mod scripts_manager;
 pub mod secret;
 pub mod server;
+mod start_retry;
 pub mod tenant;
 mod tested_tool;
 pub mod token;

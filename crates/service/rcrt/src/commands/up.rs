@@ -12,6 +12,7 @@ use serde_json::json;
 use tokio::task::spawn_blocking;
 use url::Url;
 
+use super::start_retry::retried;
 use super::{catalog_wait, open};
 use crate::assembly::{
     DatabaseInfo, PreparedRunner, RunnerTaskOptions, ServingOptions, StartedServer, System, WebhookHosts,
@@ -124,10 +125,11 @@ impl Up {
         let mut awaited = Vec::new();
         if let Some(seeds) = seeds {
             let set = seeds.await.context("reading the seeds failed")?;
-            if catalog_wait::is_missing(&*store).await? {
+            let is_missing = || async { anyhow::Ok(catalog_wait::is_missing(&*store).await?) };
+            if retried("look for the catalog", is_missing).await? {
                 awaited = catalog_wait::tools(&set);
             }
-            self.seed(system, set).await?;
+            retried("write the included tools", || self.seed(system, &set)).await?;
         }
         if let Some(prepared) = prepared.take() {
             system.start_runner(prepared)?;
@@ -135,9 +137,10 @@ impl Up {
         progress.step("Calling the calculator");
         let (response, took) = tokio::select! {
             answer = async {
-                let answer = first_call(&base_url, token.clone()).await?;
+                let answer = retried("call the calculator", || first_call(&base_url, token.clone())).await?;
                 if !awaited.is_empty() {
-                    catalog_wait::until_written(&*store, &awaited).await?;
+                    let is_written = || async { anyhow::Ok(catalog_wait::until_written(&*store, &awaited).await?) };
+                    retried("read the catalog", is_written).await?;
                 }
                 anyhow::Ok(answer)
             } => answer?,
@@ -147,7 +150,7 @@ impl Up {
         ready.store(true, Ordering::Relaxed);
 
         let shown = self.serving.public_url().unwrap_or(base_url.as_str()).trim_end_matches('/');
-        let sign_in = open::new_link(&base_url, token, shown).await?;
+        let sign_in = retried("make a sign-in link", || open::new_link(&base_url, token.clone(), shown)).await?;
         let summary = Summary {
             sign_in: &sign_in,
             response: &response,
@@ -163,11 +166,11 @@ impl Up {
         Err(system.lost().await)
     }
 
-    async fn seed(&self, system: &System, set: SeedSet) -> anyhow::Result<()> {
+    async fn seed(&self, system: &System, set: &SeedSet) -> anyhow::Result<()> {
         let seeder = system.agents()?.seeder.clone();
         let options = seed::Options { only_own: Some(seeder.agent_id), ..seed::Options::default() };
         let store = system.seeding_as(seeder)?;
-        let rows = seed::apply(&*store, &set, options, None).await.context("the seeds cannot be written")?;
+        let rows = seed::apply(&*store, set, options, None).await.context("the seeds cannot be written")?;
         for row in &rows {
             match row.what {
                 SeedOutcome::Refused => {
