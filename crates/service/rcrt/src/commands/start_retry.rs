@@ -6,7 +6,7 @@ use std::time::Duration;
 use rcrt_breadcrumb::StoreError;
 use tokio::time::{Instant, sleep};
 
-/// How long a step is repeated. After that, the process ends with the error.
+/// No attempt of a step begins after this time; the process then ends with the error.
 const LONGEST: Duration = Duration::from_mins(1);
 const PAUSE: Duration = Duration::from_millis(200);
 
@@ -24,7 +24,7 @@ where
 {
     loop {
         match step().await {
-            Err(error) if is_retryable(&error) && Instant::now() < end => {
+            Err(error) if is_outage(&error) && Instant::now() < end => {
                 tracing::warn!(what, error = format!("{error:#}"), "the store is not available; retrying");
                 sleep(PAUSE).await;
             }
@@ -33,8 +33,9 @@ where
     }
 }
 
-fn is_retryable(error: &anyhow::Error) -> bool {
-    error.chain().filter_map(|cause| cause.downcast_ref::<StoreError>()).any(StoreError::is_retryable)
+fn is_outage(error: &anyhow::Error) -> bool {
+    let is_away = |error: &StoreError| matches!(error, StoreError::Unavailable(_) | StoreError::Busy(_));
+    error.chain().filter_map(|cause| cause.downcast_ref::<StoreError>()).any(is_away)
 }
 
 #[cfg(test)]

@@ -5,12 +5,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use clap::Args;
-use rcrt_breadcrumb::{Breadcrumb, Records, ToolRequest};
+use rcrt_breadcrumb::{Breadcrumb, Breadcrumbs, Records, ToolRequest};
 use rcrt_client::{Client, Credentials};
 use rcrt_validate::Author;
 use serde_json::json;
 use tokio::task::spawn_blocking;
 use url::Url;
+use uuid::Uuid;
 
 use super::start_retry::retried;
 use super::{catalog_wait, open};
@@ -122,35 +123,43 @@ impl Up {
         system.start_webhook_delivery(&self.webhook_delivery, hosts)?;
         progress.step("Starting the runner");
         let store = system.acting_as(system.agents()?.first.clone())?;
+        let seeder = system.agents()?.seeder.clone();
+        let (only_own, seeding) = (seeder.agent_id, system.seeding_as(seeder)?);
         let mut awaited = Vec::new();
         if let Some(seeds) = seeds {
             let set = seeds.await.context("reading the seeds failed")?;
-            let is_missing = || async { anyhow::Ok(catalog_wait::is_missing(&*store).await?) };
-            if retried("look for the catalog", is_missing).await? {
-                awaited = catalog_wait::tools(&set);
+            let seeded = async {
+                let is_missing = || async { anyhow::Ok(catalog_wait::is_missing(&*store).await?) };
+                if retried("look for the catalog", is_missing).await? {
+                    awaited = catalog_wait::tools(&set);
+                }
+                retried("write the included tools", || seed(&*seeding, only_own, &set)).await
+            };
+            tokio::select! {
+                seeded = seeded => seeded?,
+                reason = system.lost() => return Err(reason),
             }
-            retried("write the included tools", || self.seed(system, &set)).await?;
         }
         if let Some(prepared) = prepared.take() {
             system.start_runner(prepared)?;
         }
         progress.step("Calling the calculator");
-        let (response, took) = tokio::select! {
+        let shown = self.serving.public_url().unwrap_or(base_url.as_str()).trim_end_matches('/');
+        let ((response, took), sign_in) = tokio::select! {
             answer = async {
                 let answer = retried("call the calculator", || first_call(&base_url, token.clone())).await?;
                 if !awaited.is_empty() {
                     let is_written = || async { anyhow::Ok(catalog_wait::until_written(&*store, &awaited).await?) };
                     retried("read the catalog", is_written).await?;
                 }
-                anyhow::Ok(answer)
+                let new_link = || open::new_link(&base_url, token.clone(), shown);
+                anyhow::Ok((answer, retried("make a sign-in link", new_link).await?))
             } => answer?,
             reason = system.lost() => return Err(reason),
         };
         progress.done();
         ready.store(true, Ordering::Relaxed);
 
-        let shown = self.serving.public_url().unwrap_or(base_url.as_str()).trim_end_matches('/');
-        let sign_in = retried("make a sign-in link", || open::new_link(&base_url, token.clone(), shown)).await?;
         let summary = Summary {
             sign_in: &sign_in,
             response: &response,
@@ -165,35 +174,34 @@ impl Up {
         summary.print(output)?;
         Err(system.lost().await)
     }
+}
 
-    async fn seed(&self, system: &System, set: &SeedSet) -> anyhow::Result<()> {
-        let seeder = system.agents()?.seeder.clone();
-        let options = seed::Options { only_own: Some(seeder.agent_id), ..seed::Options::default() };
-        let store = system.seeding_as(seeder)?;
-        let rows = seed::apply(&*store, set, options, None).await.context("the seeds cannot be written")?;
-        for row in &rows {
-            match row.what {
-                SeedOutcome::Refused => {
-                    tracing::error!(
-                        file = row.path,
-                        findings = row.findings.join("; "),
-                        "an included record was not written"
-                    );
-                }
-                SeedOutcome::Kept => {
-                    tracing::info!(
-                        file = row.path,
-                        "not updated, because it was changed here; `rcrt bootstrap --overwrite` resets it"
-                    );
-                }
-                SeedOutcome::Created | SeedOutcome::Updated => {
-                    tracing::debug!(file = row.path, what = ?row.what, "seeded");
-                }
-                SeedOutcome::Unchanged | SeedOutcome::Removed => {}
+/// Writes the included records. Those of other agents with the same names are kept.
+async fn seed(store: &dyn Breadcrumbs, only_own: Uuid, set: &SeedSet) -> anyhow::Result<()> {
+    let options = seed::Options { only_own: Some(only_own), ..seed::Options::default() };
+    let rows = seed::apply(store, set, options, None).await.context("the seeds cannot be written")?;
+    for row in &rows {
+        match row.what {
+            SeedOutcome::Refused => {
+                tracing::error!(
+                    file = row.path,
+                    findings = row.findings.join("; "),
+                    "an included record was not written"
+                );
             }
+            SeedOutcome::Kept => {
+                tracing::info!(
+                    file = row.path,
+                    "not updated, because it was changed here; `rcrt bootstrap --overwrite` resets it"
+                );
+            }
+            SeedOutcome::Created | SeedOutcome::Updated => {
+                tracing::debug!(file = row.path, what = ?row.what, "seeded");
+            }
+            SeedOutcome::Unchanged | SeedOutcome::Removed => {}
         }
-        Ok(())
     }
+    Ok(())
 }
 
 /// Makes one call as any client does: request over HTTP, response on the event stream.
