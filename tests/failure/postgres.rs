@@ -42,10 +42,9 @@ async fn connections_lost_while_rcrt_up_starts() {
     let up = installation.start(&["up", "--listen", &listen, "--database-url", &database.admin_url]);
     installation.client().await;
 
-    let end_blocked = "WITH blocked AS MATERIALIZED (
-                           SELECT pid FROM pg_locks WHERE NOT granted AND relation = 'breadcrumbs'::regclass
-                           AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))
-                       SELECT FROM blocked WHERE pg_terminate_backend(pid)";
+    let end_blocked = "SELECT count(pg_terminate_backend(pid)) FROM pg_locks WHERE NOT granted
+                       AND relation = 'breadcrumbs'::regclass
+                       AND database = (SELECT oid FROM pg_database WHERE datname = current_database())";
     let losses = async {
         while !installation.log().contains("start_retry: the store is not available") {
             sqlx::query(end_blocked).execute(&mut *lock).await.unwrap();

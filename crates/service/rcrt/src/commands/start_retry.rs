@@ -11,19 +11,21 @@ const LONGEST: Duration = Duration::from_mins(1);
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// Repeats a step of the start while a later attempt can succeed.
-pub async fn retried<T, F>(what: &str, step: impl FnMut() -> F) -> anyhow::Result<T>
+pub async fn retried<T, E, F>(what: &str, step: impl FnMut() -> F) -> anyhow::Result<T>
 where
-    F: Future<Output = anyhow::Result<T>>,
+    E: Into<anyhow::Error>,
+    F: Future<Output = Result<T, E>>,
 {
     retried_until(Instant::now() + LONGEST, what, step).await
 }
 
-async fn retried_until<T, F>(end: Instant, what: &str, mut step: impl FnMut() -> F) -> anyhow::Result<T>
+async fn retried_until<T, E, F>(end: Instant, what: &str, mut step: impl FnMut() -> F) -> anyhow::Result<T>
 where
-    F: Future<Output = anyhow::Result<T>>,
+    E: Into<anyhow::Error>,
+    F: Future<Output = Result<T, E>>,
 {
     loop {
-        match step().await {
+        match step().await.map_err(E::into) {
             Err(error) if is_outage(&error) && Instant::now() < end => {
                 tracing::warn!(what, error = format!("{error:#}"), "the store is not available; retrying");
                 sleep(PAUSE).await;
@@ -74,7 +76,7 @@ mod tests {
         let mut attempts = 0;
         let refused = retried("step", || {
             attempts += 1;
-            std::future::ready(Err::<(), _>(StoreError::Forbidden("not yours".into()).into()))
+            std::future::ready(Err::<(), _>(StoreError::Forbidden("not yours".into())))
         });
         assert!(refused.await.is_err());
         assert_eq!(attempts, 1);

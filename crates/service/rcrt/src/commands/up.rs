@@ -129,8 +129,7 @@ impl Up {
         if let Some(seeds) = seeds {
             let set = seeds.await.context("reading the seeds failed")?;
             let seeded = async {
-                let is_missing = || async { anyhow::Ok(catalog_wait::is_missing(&*store).await?) };
-                if retried("look for the catalog", is_missing).await? {
+                if retried("look for the catalog", || catalog_wait::is_missing(&*store)).await? {
                     awaited = catalog_wait::tools(&set);
                 }
                 retried("write the included tools", || seed(&*seeding, only_own, &set)).await
@@ -149,8 +148,7 @@ impl Up {
             answer = async {
                 let answer = retried("call the calculator", || first_call(&base_url, token.clone())).await?;
                 if !awaited.is_empty() {
-                    let is_written = || async { anyhow::Ok(catalog_wait::until_written(&*store, &awaited).await?) };
-                    retried("read the catalog", is_written).await?;
+                    retried("read the catalog", || catalog_wait::until_written(&*store, &awaited)).await?;
                 }
                 let new_link = || open::new_link(&base_url, token.clone(), shown);
                 anyhow::Ok((answer, retried("make a sign-in link", new_link).await?))
@@ -176,7 +174,7 @@ impl Up {
     }
 }
 
-/// Writes the included records. Those of other agents with the same names are kept.
+/// Writes the included records. Those that another agent changed last are kept.
 async fn seed(store: &dyn Breadcrumbs, only_own: Uuid, set: &SeedSet) -> anyhow::Result<()> {
     let options = seed::Options { only_own: Some(only_own), ..seed::Options::default() };
     let rows = seed::apply(store, set, options, None).await.context("the seeds cannot be written")?;
