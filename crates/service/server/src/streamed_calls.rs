@@ -41,7 +41,8 @@ impl ServerState {
         // No agent: a runner sees all calls of its tenant.
         let (agent_id, roles, profile) = (Uuid::nil(), vec![Role::Runner], Profile::Main);
         let store = self.tenancy.acting_as(Identity { owner_id, agent_id, roles, profile });
-        for state in [CallState::Running, CallState::Claimed] {
+        // Claimed before running: otherwise a call that starts between the lists is in neither.
+        for state in [CallState::Claimed, CallState::Running] {
             let query = CallQuery { state: Some(state), limit: MAX_CALLS, ..CallQuery::default() };
             let page = store.list_calls(&query).await?;
             if page.calls.iter().any(|call| call.agent_id.is_some_and(|agent| agents.contains(&agent))) {

@@ -1,16 +1,25 @@
+use std::pin::pin;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use rcrt_breadcrumb::Role;
+use async_trait::async_trait;
+use rcrt_breadcrumb::{
+    Breadcrumbs, BreadcrumbsDecorator, CallPage, CallQuery, Identity, Lease, Role, StoreError, Tenancy,
+    TenancyDecorator,
+};
+use rcrt_server::{AuthMode, Server, ServerOptions};
+use rcrt_store::Store;
 use serde_json::json;
 use sqlx::{Connection, PgConnection};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
-    net::TcpStream,
+    net::{TcpListener, TcpStream},
+    sync::Semaphore,
 };
-
+use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::harness::{World, note, request_for, response};
+use crate::harness::{PATIENCE, World, key, note, request_for, response};
 
 /// What a stream sends until it closes.
 async fn rest_of(mut stream: reqwest::Response) -> String {
@@ -115,6 +124,86 @@ async fn a_server_that_stops_waits_for_running_calls_of_agents_with_a_stream() {
     world.post("/calls/complete", &runner, json!({"lease": lease, "response": response()})).await.ok();
     let received = rest_of(stream).await;
     assert!(received.contains("tool.response.v1"), "{received}");
+    world.close().await;
+}
+
+/// Starts a claimed call after the first list of calls, as a runner may do at that moment.
+#[derive(Clone)]
+struct StartsAfterAList {
+    store: Arc<Store>,
+    runner: Arc<dyn Breadcrumbs>,
+    claimed: Arc<Mutex<Option<Lease>>>,
+    lists: Arc<Semaphore>,
+}
+
+#[async_trait]
+impl TenancyDecorator for StartsAfterAList {
+    fn inner(&self) -> &dyn Tenancy {
+        &*self.store
+    }
+
+    fn acting_as(&self, identity: Identity) -> Arc<dyn Breadcrumbs> {
+        Arc::new(ListsCalls { inner: self.store.acting_as(identity), starts: self.clone() })
+    }
+}
+
+struct ListsCalls {
+    inner: Arc<dyn Breadcrumbs>,
+    starts: StartsAfterAList,
+}
+
+#[async_trait]
+impl BreadcrumbsDecorator for ListsCalls {
+    fn inner(&self) -> &dyn Breadcrumbs {
+        &*self.inner
+    }
+
+    async fn list_calls(&self, query: &CallQuery) -> Result<CallPage, StoreError> {
+        let page = self.inner.list_calls(query).await?;
+        let claimed = self.starts.claimed.lock().unwrap().take();
+        if let Some(lease) = claimed {
+            self.starts.runner.start(lease, 1).await?;
+        }
+        self.starts.lists.add_permits(1);
+        Ok(page)
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_stops_sees_a_call_that_starts_at_that_moment() {
+    let world = World::start().await;
+    let tenant = world.tenant().await;
+    let (_, token) = world.agent(tenant, &[Role::Emitter, Role::Subscriber]).await;
+    world.create(&token, request_for("slow")).await;
+    let runner = world.runner(tenant);
+    let claim = json!({"runner_id": Uuid::new_v4(), "limit": 1, "lease_ms": 60_000});
+    let lease = runner.claim(&serde_json::from_value(claim).unwrap()).await.unwrap()[0].lease;
+    let lists = Arc::new(Semaphore::new(0));
+    let claimed = Arc::new(Mutex::new(Some(lease)));
+    let store = StartsAfterAList { store: world.store.clone(), runner: runner.clone(), claimed, lists: lists.clone() };
+
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/events/stream", listener.local_addr().unwrap());
+    let mut options = ServerOptions::new(listener, AuthMode::Keys, key());
+    options.streams.flush_time = PATIENCE;
+    options.limits.drain_time = PATIENCE;
+    let server = Server::new(options, Arc::new(store)).unwrap();
+    let shutdown = CancellationToken::new();
+    let serving = tokio::spawn(server.run(shutdown.clone()));
+    let mut stream = world.http.get(url).bearer_auth(&token).send().await.unwrap();
+    assert!(stream.chunk().await.unwrap().is_some());
+
+    shutdown.cancel();
+    let mut received = pin!(rest_of(stream));
+    // One that missed the call would have ended the stream after two lists.
+    tokio::select! {
+        received = &mut received => panic!("the stream ended before the call: {received}"),
+        looked_again = lists.acquire_many(3) => looked_again.unwrap().forget(),
+    }
+    runner.complete(lease, serde_json::from_value(response()).unwrap()).await.unwrap();
+    let received = received.await;
+    assert!(received.contains("tool.response.v1"), "{received}");
+    serving.await.unwrap();
     world.close().await;
 }
 
