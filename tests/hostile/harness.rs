@@ -83,6 +83,7 @@ impl Harness {
         let database = TestDatabase::new().await;
         let options = StoreOptions {
             app_url: Some(database.app_url.clone()),
+            acquire_timeout: PATIENCE,
             ..StoreOptions::new(&database.admin_url, SecretsKey::from_bytes([7; 32]))
         };
         let store = Store::open(options, &|_| {}).await.unwrap();

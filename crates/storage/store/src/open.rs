@@ -49,6 +49,7 @@ impl Store {
             app.clone(),
             replica,
             options.max_connections.max(2),
+            options.acquire_timeout,
             options.app_url.is_some(),
             vec![quotas.clone(), feeds.clone(), announcer.clone()],
         ))

@@ -8,6 +8,7 @@ use rcrt_breadcrumb::{EventSink, TenantQuotas};
 
 use crate::EmbeddingOptions;
 use crate::SecretsKeys;
+use crate::database::ACQUIRE_TIMEOUT;
 use crate::records::context_reads::ContextReadLimits;
 
 /// How to reach the database, and which keys encrypt secrets.
@@ -27,6 +28,9 @@ pub struct StoreOptions {
     /// The most connections to each of them, at least 2. Two more serve the event feeds of other
     /// processes.
     pub max_connections: u32,
+    /// How long a caller waits for a free connection until it gets `Unavailable`. Default: 5
+    /// seconds.
+    pub acquire_timeout: Duration,
     pub secrets_keys: SecretsKeys,
     /// Semantic search. `None` switches it off.
     pub embedding: Option<EmbeddingOptions>,
@@ -63,6 +67,7 @@ impl StoreOptions {
             app_url: None,
             read_url: None,
             max_connections: Self::DEFAULT_MAX_CONNECTIONS,
+            acquire_timeout: ACQUIRE_TIMEOUT,
             secrets_keys: secrets_keys.into(),
             embedding: None,
             event_copy: None,

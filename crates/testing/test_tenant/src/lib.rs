@@ -8,6 +8,7 @@ mod failing_store;
 mod golden;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use rcrt_breadcrumb::{
     Breadcrumb, Breadcrumbs, Identity, NewAgent, Role, Tenancy, ToolDefinition, ToolRequest, schema_names,
@@ -39,6 +40,7 @@ impl Tenant {
         let database = TestDatabase::new().await;
         let options = StoreOptions {
             app_url: Some(database.app_url.clone()),
+            acquire_timeout: Duration::from_mins(2),
             ..StoreOptions::new(&database.admin_url, SecretsKey::from_bytes([7; 32]))
         };
         let store = Store::open(options, &|_| {}).await.unwrap();

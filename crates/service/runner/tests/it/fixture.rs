@@ -41,6 +41,7 @@ impl Fixture {
         let database = TestDatabase::new().await;
         let options = StoreOptions {
             app_url: Some(database.app_url.clone()),
+            acquire_timeout: PATIENCE,
             ..StoreOptions::new(&database.admin_url, SecretsKey::from_bytes([7; 32]))
         };
         let store = Store::open(options, &|_| {}).await.unwrap();
@@ -198,6 +199,8 @@ pub fn options() -> RunnerOptions {
         max_calls_per_tool: 8,
         grace: Duration::from_millis(200),
         continuous_pause: Duration::from_millis(50),
+        // A lease must not end on a busy machine, and a heartbeat still comes before a call ends.
+        lease: Duration::from_mins(1),
         ..RunnerOptions::default()
     }
 }

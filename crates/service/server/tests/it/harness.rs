@@ -271,6 +271,7 @@ pub async fn answer(request: reqwest::RequestBuilder) -> Answer {
 fn store_options(database: &TestDatabase) -> StoreOptions {
     StoreOptions {
         app_url: Some(database.app_url.clone()),
+        acquire_timeout: PATIENCE,
         max_connections: 4,
         ..StoreOptions::new(database.admin_url.clone(), SecretsKey::from_bytes([3; 32]))
     }

@@ -125,6 +125,7 @@ impl World {
 pub async fn open(database: &TestDatabase) -> Arc<Store> {
     let options = StoreOptions {
         app_url: Some(database.app_url.clone()),
+        acquire_timeout: Duration::from_mins(2),
         ..StoreOptions::new(&database.admin_url, SecretsKey::from_bytes([9; 32]))
     };
     Store::open(options, &|_| {}).await.unwrap()

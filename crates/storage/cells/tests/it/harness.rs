@@ -76,7 +76,11 @@ pub fn opener() -> OpenStore {
 }
 
 pub async fn open_store(url: String) -> Arc<Store> {
-    let options = StoreOptions { max_connections: 6, ..StoreOptions::new(url, SecretsKey::from_bytes([9; 32])) };
+    let options = StoreOptions {
+        max_connections: 6,
+        acquire_timeout: PATIENCE,
+        ..StoreOptions::new(url, SecretsKey::from_bytes([9; 32]))
+    };
     Store::open(options, &|_| {}).await.unwrap()
 }
 

@@ -35,6 +35,7 @@ impl ClientHarness {
         let database = TestDatabase::new().await;
         let options = StoreOptions {
             app_url: Some(database.app_url.clone()),
+            acquire_timeout: Duration::from_mins(2),
             max_connections: 6,
             ..StoreOptions::new(&database.admin_url, SecretsKey::from_bytes([9; 32]))
         };

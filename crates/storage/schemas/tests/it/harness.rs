@@ -27,6 +27,7 @@ impl LayerHarness {
     async fn on(database: TestDatabase) -> Self {
         let options = StoreOptions {
             app_url: Some(database.app_url.clone()),
+            acquire_timeout: Duration::from_mins(2),
             max_connections: 6,
             ..StoreOptions::new(&database.admin_url, SecretsKey::from_bytes([9; 32]))
         };

@@ -18,7 +18,7 @@ use super::connections::{Connection, IdleConnections};
 use super::failure::{self, Result, is_unreachable};
 use super::open_error::{DatabaseRight, OpenError};
 
-/// How long a caller waits for a free connection until it gets `Unavailable`.
+/// The default of [`StoreOptions::acquire_timeout`](crate::StoreOptions).
 pub(crate) const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The same for the replica. The caller then uses the primary.
@@ -57,10 +57,11 @@ impl Database {
         app: PgConnectOptions,
         replica: Option<PgConnectOptions>,
         max_connections: u32,
+        acquire_timeout: Duration,
         is_login_checked: bool,
         commit_listeners: Vec<Arc<dyn CommitListener>>,
     ) -> Result<Arc<Self>, OpenError> {
-        let pool = connected(app, max_connections).await?;
+        let pool = connected(app, pool_options(max_connections, acquire_timeout)).await?;
         check_role(&pool, is_login_checked).await?;
         let mut database = Self::over(pool, TaskTracker::new(), CancellationToken::new());
         database.commit_listeners = commit_listeners;
@@ -71,7 +72,7 @@ impl Database {
     /// A replica of this database, with the same tasks. It connects when it is used, so that a
     /// server starts without it.
     fn replica_at(&self, options: PgConnectOptions, max_connections: u32) -> Replica {
-        let pool = pool_options(max_connections).acquire_timeout(REPLICA_TIMEOUT).connect_lazy_with(options);
+        let pool = pool_options(max_connections, REPLICA_TIMEOUT).connect_lazy_with(options);
         let database = Self::over(pool, self.tasks.clone(), self.stop.clone());
         Replica { database: Arc::new(database), rests: Mutex::default() }
     }
@@ -183,10 +184,10 @@ pub(crate) fn connect_options(url: &str) -> Result<PgConnectOptions, OpenError> 
     Ok(options.log_statements(tracing::log::LevelFilter::Off))
 }
 
-fn pool_options(max_connections: u32) -> PgPoolOptions {
+fn pool_options(max_connections: u32, acquire_timeout: Duration) -> PgPoolOptions {
     PgPoolOptions::new()
         .max_connections(max_connections)
-        .acquire_timeout(ACQUIRE_TIMEOUT)
+        .acquire_timeout(acquire_timeout)
         .idle_timeout(Duration::from_mins(10))
         .test_before_acquire(false)
         .after_connect(|connection, _| {
@@ -197,14 +198,10 @@ fn pool_options(max_connections: u32) -> PgPoolOptions {
         })
 }
 
-async fn connected(app: PgConnectOptions, max_connections: u32) -> Result<PgPool, OpenError> {
-    pool_options(max_connections).connect_with(app.clone()).await.map_err(|source| {
-        match failure::code(&source).as_deref() {
-            Some("42501") => {
-                OpenError::MissingPrivilege { right: DatabaseRight::Role, problem: failure::text(&source) }
-            }
-            _ => OpenError::connecting(&app, &source),
-        }
+async fn connected(app: PgConnectOptions, options: PgPoolOptions) -> Result<PgPool, OpenError> {
+    options.connect_with(app.clone()).await.map_err(|source| match failure::code(&source).as_deref() {
+        Some("42501") => OpenError::MissingPrivilege { right: DatabaseRight::Role, problem: failure::text(&source) },
+        _ => OpenError::connecting(&app, &source),
     })
 }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use rcrt_breadcrumb::{Breadcrumbs, Identity, NewAgent, Profile, Role, Tenancy};
+use rcrt_conformance::harness::PATIENCE;
 use rcrt_conformance::{Agent, Harness};
 use rcrt_store::{ContextReadLimits, SecretsKey, Store, StoreOptions};
 use rcrt_test_database::TestDatabase;
@@ -55,6 +56,7 @@ pub async fn open(database: &TestDatabase) -> Arc<Store> {
 pub async fn open_with(database: &TestDatabase, set: impl FnOnce(StoreOptions) -> StoreOptions) -> Arc<Store> {
     let options = StoreOptions {
         app_url: Some(database.app_url.clone()),
+        acquire_timeout: PATIENCE,
         ..StoreOptions::new(&database.admin_url, SecretsKey::from_bytes([9; 32]))
     };
     Store::open(set(options), &|_| {}).await.unwrap()
