@@ -144,7 +144,7 @@ async fn a_creation_is_answered_once_and_leaves_one_tool_wherever_a_process_is_k
             let tools = store.list(&BreadcrumbQuery::tagged(format!("tool:{name}"))).await.unwrap();
             assert_eq!(tools.len(), 1, "{name}");
             assert_eq!((&json!(tools[0].id), &json!(tools[0].version)), (&response["tool_id"], &json!(1)), "{name}");
-            let sum = call(&store, &mut events, &name, json!({"a": 1, "b": 2})).await;
+            let sum = sum_of(&store, &mut events, &name).await;
             assert_eq!(sum.output, Some(json!({"sum": 3})), "{name}: {sum:?}");
         }
     }
@@ -193,6 +193,19 @@ async fn a_creation_whose_runners_are_all_lost_is_rejected_once() {
     assert_eq!(only_response(&store, &mut events, "next").await["status"], "created");
     assert_eq!(store.list(&tools).await.unwrap().len(), 1);
     only_response(&store, &mut events, "doomed").await;
+}
+
+/// The response of the created tool. On a busy machine the runner can lose its short lease, and then
+/// the caller is advised to repeat the call.
+async fn sum_of(store: &Client, events: &mut EventStream, tool: &str) -> ToolResponse {
+    let mut sum = call(store, events, tool, json!({"a": 1, "b": 2})).await;
+    for _ in 0..5 {
+        if sum.is_retryable != Some(true) {
+            break;
+        }
+        sum = call(store, events, tool, json!({"a": 1, "b": 2})).await;
+    }
+    sum
 }
 
 /// Waits for the response to this request, and checks that there is no other.

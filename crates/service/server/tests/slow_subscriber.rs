@@ -105,6 +105,7 @@ async fn a_stopped_subscriber_uses_no_memory_and_is_notified_of_missed_events() 
     let database = TestDatabase::new().await;
     let options = StoreOptions {
         app_url: Some(database.app_url.clone()),
+        acquire_timeout: Duration::from_mins(2),
         max_connections: 4,
         ..StoreOptions::new(database.admin_url.clone(), SecretsKey::from_bytes([3; 32]))
     };

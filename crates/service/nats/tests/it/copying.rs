@@ -18,6 +18,7 @@ async fn store(nats: &Nats, database: &TestDatabase) -> (Arc<Store>, Arc<dyn Bre
     let copy = NatsCopy::new(nats.address(""), "EVENTS".into());
     let options = StoreOptions {
         app_url: Some(database.app_url.clone()),
+        acquire_timeout: PATIENCE,
         event_copy: Some(Arc::new(copy)),
         ..StoreOptions::new(&database.admin_url, SecretsKey::from_bytes([9; 32]))
     };

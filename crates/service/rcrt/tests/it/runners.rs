@@ -149,9 +149,9 @@ fn a_killed_runner_process_stops_counting_when_its_lease_ends() {
     let folder = TempDir::new().unwrap();
     let server = Running::start(&folder.path().join("data"), &SERVER);
     server.run(&["bootstrap", "--wait", "0"]).ends_with(0);
-    let able = RunnerProcess::start(&server, &["--lease-ms", "5000"]);
+    let able = RunnerProcess::start(&server, &["--lease-ms", "20000"]);
     let killed = runners(&server, 1)[0].clone();
-    let unable = RunnerProcess::start(&server, &["--lease-ms", "5000", "--disable-tool", TOOL]);
+    let unable = RunnerProcess::start(&server, &["--lease-ms", "20000", "--disable-tool", TOOL]);
     runners(&server, 2);
     for _ in 0..3 {
         assert_eq!(server.json(&["call", TOOL, "{}"])["metadata"]["runner_id"], killed);

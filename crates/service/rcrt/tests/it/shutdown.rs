@@ -1,6 +1,7 @@
 //! Callers during an orderly shutdown.
 
 use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -9,24 +10,29 @@ use tempfile::TempDir;
 
 use crate::program::{Ran, Running, rcrt};
 
-/// The call takes longer than the interval at which `rcrt call` looks at its state.
+const PATIENCE: Duration = Duration::from_mins(2);
+/// A call in seconds. Longer than the interval at which `rcrt call` looks at its state, and than
+/// what comes before the shutdown.
+const CALL: u64 = 15;
+
 #[test]
 fn callers_get_their_responses_during_the_shutdown() {
     let folder = TempDir::new().unwrap();
-    let up = Running::start(&folder.path().join("data"), &["up", "--listen", "127.0.0.1:0"]);
+    let up = Running::start(&folder.path().join("data"), &["up", "--listen", "127.0.0.1:0", "--drain-seconds", "60"]);
     let token = up.run(&["token"]).ends_with(0).stdout.trim().to_owned();
-    let call = called(&up, 6);
+    let call = called(&up, CALL);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    runtime.block_on(calls_run(&up, &token, 1));
     let url = format!("{}/tools/timer/invoke", up.api());
-    let request = reqwest::Client::new().post(url).bearer_auth(&token).json(&json!({"input": {"seconds": 5}}));
+    let request = reqwest::Client::new().post(url).bearer_auth(&token).json(&json!({"input": {"seconds": CALL}}));
     let invoked = runtime.spawn(async { request.send().await.unwrap().json::<Value>().await.unwrap() });
     runtime.block_on(calls_run(&up, &token, 2));
 
     up.signal(Signal::SIGTERM);
     let response = runtime.block_on(invoked).unwrap();
-    assert_eq!(response["output"]["requested_ms"], 5000, "{response}");
+    assert_eq!(response["output"]["requested_ms"], CALL * 1000, "{response}");
     let ran = Ran::of(call.wait_with_output().unwrap()).ends_with(0);
-    assert_eq!(ran.json()["output"]["requested_ms"], 6000, "{}", ran.stdout);
+    assert_eq!(ran.json()["output"]["requested_ms"], CALL * 1000, "{}", ran.stdout);
     let (status, stderr) = up.ends();
     assert_eq!(status.code(), Some(0), "{stderr}");
     is_logged(&stderr, 2);
@@ -45,17 +51,18 @@ fn is_logged(stderr: &str, calls: usize) {
 #[test]
 fn a_caller_gets_its_response_if_the_runner_is_another_process() {
     let folder = TempDir::new().unwrap();
-    let server = Running::start(&folder.path().join("data"), &["server", "--listen", "127.0.0.1:0"]);
+    let server =
+        Running::start(&folder.path().join("data"), &["server", "--listen", "127.0.0.1:0", "--drain-seconds", "60"]);
     server.run(&["bootstrap"]).ends_with(0);
     let mut runner = server.command(&["runner"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let token = server.run(&["token"]).ends_with(0).stdout.trim().to_owned();
-    let call = called(&server, 6);
+    let call = called(&server, CALL);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(calls_run(&server, &token, 1));
 
     server.signal(Signal::SIGTERM);
     let ran = Ran::of(call.wait_with_output().unwrap()).ends_with(0);
-    assert_eq!(ran.json()["output"]["requested_ms"], 6000, "{}", ran.stdout);
+    assert_eq!(ran.json()["output"]["requested_ms"], CALL * 1000, "{}", ran.stdout);
     let (status, stderr) = server.ends();
     assert_eq!(status.code(), Some(0), "{stderr}");
     is_logged(&stderr, 1);
@@ -107,6 +114,7 @@ async fn calls_run(up: &Running, token: &str, calls: usize) {
         let request = reqwest::Client::new().get(format!("{}{path}", up.api())).bearer_auth(token);
         request.send().await.unwrap().json().await.unwrap()
     };
+    let begun = Instant::now();
     loop {
         let requests = get("/breadcrumbs?schema_name=tool.request.v1&include_context=true").await;
         let mut running = 0;
@@ -117,5 +125,6 @@ async fn calls_run(up: &Running, token: &str, calls: usize) {
         if running == calls {
             return;
         }
+        assert!(begun.elapsed() < PATIENCE, "{running} calls run, not {calls}: {requests}");
     }
 }

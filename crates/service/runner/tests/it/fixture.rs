@@ -199,7 +199,8 @@ pub fn options() -> RunnerOptions {
         max_calls_per_tool: 8,
         grace: Duration::from_millis(200),
         continuous_pause: Duration::from_millis(50),
-        // A lease must not end on a busy machine, and a heartbeat still comes before a call ends.
+        // Does not end on a busy machine. A heartbeat, every third of it, is sooner than the time
+        // limit of a tool.
         lease: Duration::from_mins(1),
         ..RunnerOptions::default()
     }

@@ -29,16 +29,14 @@ async fn a_lease_is_extended_while_the_call_runs() {
     let gate = fake.waits("waits");
     let store = FailingStore::new(fixture.runner.clone());
     let mut heartbeats = store.heartbeats.subscribe();
-    let runner = Running::start(store, &fake, with_lease(Duration::from_secs(9)));
+    let runner = Running::start(store, &fake, with_lease(Duration::from_secs(30)));
     let request = fixture.ask("waits", json!({})).await;
     fake.until(|progress| progress.begun == 1).await;
-    for _ in 0..2 {
-        let end = lease_end(&fixture, request).await;
-        let sent = *heartbeats.borrow();
-        let more = tokio::time::timeout(PATIENCE, heartbeats.wait_for(|now| *now > sent)).await;
-        drop(more.expect("a heartbeat in time").unwrap());
-        assert!(lease_end(&fixture, request).await > end);
-    }
+    let end = lease_end(&fixture, request).await;
+    let sent = *heartbeats.borrow();
+    let more = tokio::time::timeout(PATIENCE, heartbeats.wait_for(|now| *now > sent)).await;
+    drop(more.expect("a heartbeat in time").unwrap());
+    assert!(lease_end(&fixture, request).await > end);
     assert_eq!(fixture.person.call(request).await.unwrap().state, CallState::Running);
     gate.add_permits(1);
     assert_eq!(fixture.answer(request).await.status, ResponseStatus::Success);

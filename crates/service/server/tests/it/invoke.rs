@@ -315,7 +315,7 @@ async fn a_server_that_stops_waits_for_the_responses_of_open_calls() {
 
 #[tokio::test]
 async fn a_server_that_stops_releases_callers_after_the_drain_time() {
-    let drain_time = |options: &mut rcrt_server::ServerOptions| options.limits.drain_time = Duration::from_millis(1);
+    let drain_time = |options: &mut rcrt_server::ServerOptions| options.limits.drain_time = Duration::from_secs(1);
     let mut scene = Scene::of(Box::pin(World::start_as(drain_time)).await).await;
     let asking = tokio::spawn(scene.invoke("echo", &[("Prefer", "wait=60")], json!({})));
     let claim = scene.hand.claim().await;

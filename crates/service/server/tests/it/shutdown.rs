@@ -176,7 +176,7 @@ async fn a_server_that_stops_sees_a_call_that_starts_at_that_moment() {
     let (_, token) = world.agent(tenant, &[Role::Emitter, Role::Subscriber]).await;
     world.create(&token, request_for("slow")).await;
     let runner = world.runner(tenant);
-    let claim = json!({"runner_id": Uuid::new_v4(), "limit": 1, "lease_ms": 60_000});
+    let claim = json!({"runner_id": Uuid::new_v4(), "limit": 1, "lease_ms": 600_000});
     let lease = runner.claim(&serde_json::from_value(claim).unwrap()).await.unwrap()[0].lease;
     let lists = Arc::new(Semaphore::new(0));
     let claimed = Arc::new(Mutex::new(Some(lease)));
@@ -195,7 +195,7 @@ async fn a_server_that_stops_sees_a_call_that_starts_at_that_moment() {
 
     shutdown.cancel();
     let mut received = pin!(rest_of(stream));
-    // One that missed the call would have ended the stream after two lists.
+    // A server that misses the call ends the stream after two lists.
     tokio::select! {
         received = &mut received => panic!("the stream ended before the call: {received}"),
         looked_again = lists.acquire_many(3) => looked_again.unwrap().forget(),

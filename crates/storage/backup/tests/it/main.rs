@@ -25,6 +25,7 @@ struct World {
 async fn open(database: TestDatabase, key: u8, identity: Option<Identity>) -> World {
     let options = StoreOptions {
         app_url: Some(database.app_url.clone()),
+        acquire_timeout: std::time::Duration::from_mins(2),
         ..StoreOptions::new(&database.admin_url, SecretsKey::from_bytes([key; 32]))
     };
     let store = Store::open(options, &|_| {}).await.unwrap();

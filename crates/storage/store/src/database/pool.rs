@@ -21,7 +21,7 @@ use super::open_error::{DatabaseRight, OpenError};
 /// The default of [`StoreOptions::acquire_timeout`](crate::StoreOptions).
 pub(crate) const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The same for the replica. The caller then uses the primary.
+/// How long a caller waits for a connection to the replica. Then it uses the primary.
 const REPLICA_TIMEOUT: Duration = Duration::from_secs(1);
 
 const CLOSING: Duration = Duration::from_secs(10);

@@ -15,13 +15,14 @@ use crate::database::transaction::TenantTransaction;
 pub(crate) async fn renew(database: &Arc<Database>, before: DateTime<Utc>) -> Result<usize> {
     unless_locked(extend(database).await)?;
     let mut count = 0;
-    let old: Vec<(i64, i64)> = {
-        let mut tx = database.begin("BEGIN").await?;
-        sqlx::query_as("SELECT first_number, next_number FROM old_event_ranges($1)")
-            .bind(before)
-            .fetch_all(&mut *tx)
-            .await?
-    };
+    let mut tx = database.begin("BEGIN").await?;
+    let old: Vec<(i64, i64)> = sqlx::query_as("SELECT first_number, next_number FROM old_event_ranges($1)")
+        .bind(before)
+        .fetch_all(&mut *tx)
+        .await?;
+    // A transaction that is only dropped keeps its locks for a moment. The partitions could not be
+    // dropped until then.
+    tx.commit().await?;
     for (first, next) in old {
         finish_deletions(database, first, next).await?;
         count += usize::from(unless_locked(drop_range(database, first).await)?.unwrap_or_default());
@@ -37,10 +38,10 @@ async fn extend(database: &Database) -> Result<()> {
 
 /// The versions, grants and calls of deleted records are in other tables.
 async fn finish_deletions(database: &Arc<Database>, first: i64, next: i64) -> Result<()> {
-    let tenants: Vec<Uuid> = {
-        let mut tx = database.begin("BEGIN").await?;
-        sqlx::query_scalar("SELECT tenants_with_deletions($1, $2)").bind(first).bind(next).fetch_all(&mut *tx).await?
-    };
+    let mut tx = database.begin("BEGIN").await?;
+    let tenants: Vec<Uuid> =
+        sqlx::query_scalar("SELECT tenants_with_deletions($1, $2)").bind(first).bind(next).fetch_all(&mut *tx).await?;
+    tx.commit().await?;
     for tenant in tenants {
         let mut after = first - 1;
         while let Some(last) = prune::deletions(TenantTransaction::begin(database, tenant).await?, after, next).await? {

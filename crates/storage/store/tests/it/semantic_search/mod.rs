@@ -27,6 +27,7 @@ struct World {
 async fn open(database: &TestDatabase, options: EmbeddingOptions) -> Arc<Store> {
     let options = StoreOptions {
         app_url: Some(database.app_url.clone()),
+        acquire_timeout: Duration::from_mins(2),
         embedding: Some(options),
         ..StoreOptions::new(&database.admin_url, SecretsKey::from_bytes([9; 32]))
     };
