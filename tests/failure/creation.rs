@@ -195,8 +195,8 @@ async fn a_creation_whose_runners_are_all_lost_is_rejected_once() {
     only_response(&store, &mut events, "doomed").await;
 }
 
-/// The response of the created tool. On a busy machine the runner can lose its short lease, and then
-/// the caller is advised to repeat the call.
+/// The response of the created tool. On a busy machine the runner can lose its short lease. The
+/// response then advises the caller to repeat the call.
 async fn sum_of(store: &Client, events: &mut EventStream, tool: &str) -> ToolResponse {
     let mut sum = call(store, events, tool, json!({"a": 1, "b": 2})).await;
     for _ in 0..5 {
